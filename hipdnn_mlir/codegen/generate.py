@@ -9,6 +9,7 @@ from typing import Any
 from hipdnn_mlir_runtime.abi import Descriptor
 from hipdnn_mlir_runtime.errors import Reject
 
+from ..ops.depthwise import depthwise
 from ..ops.few_channels import few_channels
 from ..ops.few_rows import few_rows, takes_rows, takes_units
 from ..ops.graph import Graph
@@ -23,6 +24,7 @@ from .kernels.cache_update import cache_update_launch
 from .kernels.column_waves import column_waves_launch
 from .kernels.contraction import ANCHORS
 from .kernels.decode_attention import decode_attention_launch
+from .kernels.depthwise import depthwise_launch
 from .kernels.few_channels import few_channels_launch
 from .kernels.gemv import gemv_launch
 from .kernels.gemv_units import gemv_units_launch
@@ -185,13 +187,20 @@ def _few_rows_launch(graph: Graph, architecture: Architecture, constants: Collec
     return gemv_units_launch(graph, architecture, constants) if made is None else made
 
 
-def _few_channels_launch(graph: Graph, architecture: Architecture) -> Launch | None:
-    """Of a convolution of an image of few channels, or None where there is none or the GPU has no units for it; raises Refusal."""
+def _convolution_launch(graph: Graph, architecture: Architecture) -> Launch | None:
+    """Of a convolution that has a kernel of its own, or None where there is none or the GPU has no units for it; raises Refusal."""
+    if _is(depthwise, graph):
+        return depthwise_launch(graph, architecture)
+    has_units = architecture.vendor == "nvidia"
+    return few_channels_launch(graph, architecture) if has_units and _is(few_channels, graph) else None
+
+
+def _is(find: Callable[[Graph], object], graph: Graph) -> bool:
     try:
-        few_channels(graph)
+        find(graph)
     except Refusal:
-        return None
-    return few_channels_launch(graph, architecture) if architecture.vendor == "nvidia" else None
+        return False
+    return True
 
 
 def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
@@ -203,9 +212,9 @@ def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collect
     few = _few_rows_launch(graph, architecture, constants)
     if few is not None:
         return few
-    first = _few_channels_launch(graph, architecture)
-    if first is not None:
-        return first
+    convolution = _convolution_launch(graph, architecture)
+    if convolution is not None:
+        return convolution
     if graph.nodes[0].type in ANCHORS:
         return contraction_launch(graph, architecture)
     if is_block_scale(graph):

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from math import ceil
 
-from hipdnn_mlir_runtime.abi import Attribute as A
-from hipdnn_mlir_runtime.abi import ConvolutionMode
 from hipdnn_mlir_runtime.abi import Descriptor as D
 from hipdnn_mlir_runtime.dtypes import BF16, F16, DType
 
 from .graph import Graph, Node, Tensor
+from .one_convolution import one_convolution
 from .spec import Refusal
 
 CHANNELS = 4
@@ -21,7 +20,6 @@ _MOST_STEPS, _MOST_STRIDE = 16, 4
 """With these, filter and image of the smallest tile of the result have room in shared memory."""
 _MOST_AHEAD = 4
 """Nodes: a block waits for its image. Rounding it to bytes there takes 40 us of an H100 for 32 images of 224 x 224, elsewhere 25."""
-_RANK = 4
 
 
 @dataclass(frozen=True)
@@ -53,31 +51,19 @@ class FewChannels:
 
 def few_channels(graph: Graph) -> FewChannels:
     """The convolution of an image of few channels in a graph; raises Refusal where there is none."""
-    nodes = [node for node in graph.nodes if node.type == D.OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR]
-    if len(nodes) != 1:
-        raise Refusal("graph", "takes one convolution")
-    (node,) = nodes
-    place = node.inputs[A.OPERATION_CONVOLUTION_FORWARD_X]
-    x, weights = graph.tensors[place], graph.tensors[node.inputs[A.OPERATION_CONVOLUTION_FORWARD_W]]
-    (result,) = (graph.tensors[index] for index in node.outputs.values())
-    if x.dtype not in (F16, BF16) or weights.dtype is not x.dtype or weights.operand is None:
-        raise Refusal("dtype", f"has a convolution of {x.dtype} and {weights.dtype}")
-    if len(x.dims) != _RANK or x.dims[1] > CHANNELS or weights.dims[1] != x.dims[1]:
+    one = one_convolution(graph)
+    x, weights = one.image, one.filter
+    if x.dtype not in (F16, BF16):
+        raise Refusal("dtype", f"has a convolution of {x.dtype}")
+    if x.dims[1] > CHANNELS or weights.dims[1] != x.dims[1]:
         raise Refusal("shape", f"has no image of up to {CHANNELS} channels in one group")
     if weights.dims[0] % COLUMNS:
         raise Refusal("shape", f"computes {weights.dims[0]} channels, no multiple of {COLUMNS}")
-    values = {name: values for name, _, values in node.attributes}
-    if values[A.CONVOLUTION_CONV_MODE] != [int(ConvolutionMode.CROSS_CORRELATION)]:
-        raise Refusal("mode", "has a convolution with flipped filters")
-    strides, dilations, padding = (
-        (int(values[name][0]), int(values[name][1]))
-        for name in (A.CONVOLUTION_FILTER_STRIDES, A.CONVOLUTION_DILATIONS, A.CONVOLUTION_PRE_PADDINGS)
-    )
-    ahead, image = _image(graph, node, place)
-    found = FewChannels(node, ahead, image, x.dtype, weights, result, strides, padding)
+    ahead, image = _image(graph, one.node, one.place)
+    found = FewChannels(one.node, ahead, image, x.dtype, weights, one.result, one.strides, one.padding)
     rows, steps = found.steps
-    if rows * steps > _MOST_STEPS or max(strides) > _MOST_STRIDE or max(dilations) > 1:
-        raise Refusal("shape", f"has a filter of {weights.dims[2]} x {weights.dims[3]}, strides {strides}")
+    if rows * steps > _MOST_STEPS or max(one.strides) > _MOST_STRIDE or max(one.dilations) > 1:
+        raise Refusal("shape", f"has a filter of {weights.dims[2]} x {weights.dims[3]}, strides {one.strides}")
     return found
 
 

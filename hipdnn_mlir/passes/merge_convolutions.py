@@ -1,5 +1,6 @@
 """hipdnn-merge-convolutions: branches of one value that are added, and numbers for each channel behind them, as one convolution."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -9,13 +10,12 @@ from torch_mlir.dialects import torch
 
 from ..ir.blocks import erase_dead, functions, operations
 from ..ir.constants import constant_values
-from ..ir.convolutions import with_operands
-from ..ir.literals import constant_list, literal
+from ..ir.convolutions import borders, with_operands
+from ..ir.literals import literal
 from ..ir.module_pass import module_pass
-from ..ir.types import tensor_type, torch_tensor
+from ..ir.types import tensor_type
 from ..ir.view import argument, producer, readers
-from ..ir.view_chains import dims_of, reshaped
-from ..ops.strides import Dims
+from ..ir.view_chains import dims_of, padded, reshaped
 
 
 @module_pass("hipdnn-merge-convolutions")
@@ -67,8 +67,8 @@ class _Merging:
                     self._replace(op, convolution, convolution.weight, _plus(_bias(convolution), shift))
                     return
                 if second is not None:
-                    if _encloses(convolution, second):
-                        weight = _plus(convolution.weight, _bordered(second.weight, _borders(convolution, second)))
+                    if (around := _borders(convolution, second)) is not None:
+                        weight = _plus(convolution.weight, _bordered(second.weight, around))
                         self._replace(op, convolution, weight, _plus(_bias(convolution), _bias(second)))
                         return
                 elif _keeps_dims(convolution) and (scaled := self._scaled(other)).value == convolution.input:
@@ -147,28 +147,12 @@ def _flat(value: ir.Value) -> ir.Value:
     return reshaped(value, (prod(dims_of(value)),))
 
 
-def _borders(large: torch.AtenConvolutionOp, small: torch.AtenConvolutionOp) -> Dims:
-    """Zeros on both sides of each dim that make a filter as large as another."""
-    return tuple((a - b) // 2 for a, b in zip(dims_of(large.weight)[2:], dims_of(small.weight)[2:], strict=True))
-
-
-def _encloses(large: torch.AtenConvolutionOp, small: torch.AtenConvolutionOp) -> bool:
-    """Whether two convolutions read the same at the same steps, the filter of the second in the middle of the first one's."""
-    shared = ("stride", "groups")
-    if large.input != small.input or any(
-        argument(getattr(large, name)) != argument(getattr(small, name)) for name in shared
-    ):
-        return False
-    sizes = [dims_of(op.weight)[2:] for op in (large, small)]
-    paddings = [argument(op.padding) for op in (large, small)]
-    dilations = [argument(op.dilation) for op in (large, small)]
-    for (size, padding, dilation), (inner, inner_padding, inner_dilation) in zip(
-        *(zip(*parts, strict=True) for parts in zip(sizes, paddings, dilations, strict=True)), strict=True
-    ):
-        is_apart = inner > 1 and dilation != inner_dilation
-        if is_apart or inner > size or (size - inner) % 2 or padding - inner_padding != (size - inner) // 2 * dilation:
-            return False
-    return True
+def _borders(large: torch.AtenConvolutionOp, small: torch.AtenConvolutionOp) -> list[int] | None:
+    """Zeros on either side of each dim of a filter, where two convolutions read the same at the same steps; else None."""
+    is_shared = large.input == small.input and all(
+        argument(getattr(large, name)) == argument(getattr(small, name)) for name in ("stride", "groups")
+    )
+    return borders(large, small) if is_shared else None
 
 
 def _keeps_dims(op: torch.AtenConvolutionOp) -> bool:
@@ -181,15 +165,9 @@ def _keeps_dims(op: torch.AtenConvolutionOp) -> bool:
     return is_centred and op.input.type == op.result.type
 
 
-def _bordered(weight: ir.Value, borders: Dims) -> ir.Value:
+def _bordered(weight: ir.Value, around: Sequence[int]) -> ir.Value:
     """A filter with zeros around it."""
-    if not any(borders):
-        return weight
-    dims = dims_of(weight)
-    wide = (*dims[:2], *(size + 2 * border for size, border in zip(dims[2:], borders, strict=True)))
-    pads = tuple(border for border in reversed(borders) for _ in range(2))
-    kind = torch_tensor(wide, tensor_type(weight.type).dtype)
-    return torch.aten_constant_pad_nd(kind, weight, constant_list(pads), torch.constant_float(0.0))
+    return padded(weight, [(0, 0), (0, 0), *((border, border) for border in around)])
 
 
 def _tap(op: torch.AtenConvolutionOp, factor: ir.Value | None) -> ir.Value:
@@ -202,4 +180,4 @@ def _tap(op: torch.AtenConvolutionOp, factor: ir.Value | None) -> ir.Value:
     tap = literal(own)
     if factor is not None:
         tap = torch.aten_mul_Tensor(tap.type, tap, reshaped(factor, (dims[0], *[1] * (len(dims) - 1))))
-    return _bordered(tap, tuple(size // 2 for size in dims[2:]))
+    return _bordered(tap, [size // 2 for size in dims[2:]])

@@ -1,13 +1,14 @@
 """hipdnn-order-weights: store constant filters and matrices in the order in which the target's libraries read them."""
 
-from math import prod
+from collections.abc import Callable, Iterable
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
 
 from ..ir.blocks import functions, operations
+from ..ir.claims import has_code
 from ..ir.constants import constant_values, kept
-from ..ir.convolutions import convolutions_of_constants
+from ..ir.convolutions import convolutions_of_constants, is_of_one_pixel
 from ..ir.layout import order_matters
 from ..ir.module_pass import module_pass
 from ..ir.operators import is_operator
@@ -15,7 +16,9 @@ from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import argument, producer, readers
 from ..ir.view_chains import dims_of, movement_of, permuted, reshaped
 from ..ops.spec import Permute
+from ..ops.strides import Dims
 from ..targets.table import find_target
+from ..targets.target import Target
 
 _ACTIVATIONS = (torch.AtenHardsigmoidOp, torch.AtenHardswishOp, torch.AtenReluOp, torch.AtenSigmoidOp, torch.AtenSiluOp)
 
@@ -28,7 +31,8 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
     """Store filters of convolutions as (k, r, s, c), and right operands of matmuls with their columns along memory.
 
     Kernels for matrix units read adjacent channels of image and filter at once; a library that is given another order has to bring the
-    filter into this one at every run, or has slower kernels for it. A matmul of few rows reads each column as one line of memory. The
+    filter into this one at every run, or has slower kernels for it. Generated kernels of depthwise convolutions read filters of
+    adjacent channels at once: (r, s, k). A matmul of few rows reads each column as one line of memory. The
     convolution of images of one pixel is such a matmul, with the activation behind it: those between squeeze and excitation.
 
     Before: `torch.aten.convolution %x, %w, ...` with `%w[64, 32, 3, 3]`; `torch.aten.matmul %x, %m` with `%m[768, 3072]`.
@@ -47,11 +51,10 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
         ordered: dict[ir.Value, ir.Value] = {}
         if library.matrices_by_columns:
             for convolution in convolutions_of_constants(function):
-                if _is_of_one_pixel(convolution):
+                if is_of_one_pixel(convolution):
                     _as_matmul(convolution)
         if library.filters_channels_last:
-            for convolution in convolutions_of_constants(function):
-                _order(convolution, ordered)
+            _order_filters(convolutions_of_constants(function), library, ordered)
         constants = constant_values(function)
         for op in operations(function):
             if len(op.operands) < _WEIGHT + 1 or op.operands[_WEIGHT] not in constants:
@@ -64,17 +67,14 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
                 _by_columns(op, ordered)
 
 
-def _is_of_one_pixel(convolution: torch.AtenConvolutionOp) -> bool:
-    """Whether a convolution multiplies the channels of a pixel by all of a filter."""
-    kinds = [tensor_type(value.type) for value in (convolution.input, convolution.weight, convolution.result)]
-    if (
-        not all(kind.is_static for kind in kinds)
-        or argument(convolution.transposed)
-        or argument(convolution.groups) != 1
-    ):
-        return False
-    has_exact_sums = kinds[0].dtype is not kinds[2].dtype  # which a matmul's would not be
-    return not has_exact_sums and all(prod(kind.static_dims()[2:]) == 1 for kind in kinds)
+def _order_filters(
+    convolutions: Iterable[torch.AtenConvolutionOp], library: Target, ordered: dict[ir.Value, ir.Value]
+) -> None:
+    for convolution in convolutions:
+        if _is_depthwise(convolution) and has_code(convolution, library):
+            _replace_filter(convolution, ordered, _by_taps)
+        else:
+            _order(convolution, ordered)
 
 
 def _as_matmul(convolution: torch.AtenConvolutionOp) -> None:
@@ -130,19 +130,40 @@ def _columns(weight: ir.Value) -> ir.Value:
     return torch.aten_clone(columns.type, columns, torch.constant_none())
 
 
+def _is_depthwise(convolution: torch.AtenConvolutionOp) -> bool:
+    kind = tensor_type(convolution.weight.type)
+    return kind.is_static and kind.static_dims()[1] == 1 and argument(convolution.groups) == kind.static_dims()[0]
+
+
 def _order(convolution: ir.OpView, ordered: dict[ir.Value, ir.Value]) -> None:
-    weight, kind = convolution.operands[_WEIGHT], tensor_type(convolution.operands[_WEIGHT].type)
-    if not kind.is_static or not order_matters(kind.static_dims()):
-        return
+    kind = tensor_type(convolution.operands[_WEIGHT].type)
+    if kind.is_static and order_matters(kind.static_dims()):
+        _replace_filter(convolution, ordered, _channels_last)
+
+
+def _replace_filter(
+    convolution: ir.OpView, ordered: dict[ir.Value, ir.Value], store: Callable[[ir.Value], ir.Value]
+) -> None:
+    weight = convolution.operands[_WEIGHT]
     if weight not in ordered:
         with ir.InsertionPoint(convolution), convolution.location:
-            ordered[weight] = _channels_last(weight)
+            ordered[weight] = store(weight)
     convolution.operands[_WEIGHT] = ordered[weight]
 
 
 def _channels_last(weight: ir.Value) -> ir.Value:
-    """The weight, stored with channels innermost and seen with its own dims."""
+    """The filter, stored with channels innermost and seen with its own dims."""
     rank = len(dims_of(weight))
-    inner = permuted(weight, (0, *range(2, rank), 1))
+    return _stored(weight, (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1)))
+
+
+def _by_taps(weight: ir.Value) -> ir.Value:
+    """The filter of a depthwise convolution, stored tap by tap and seen with its own dims."""
+    rank = len(dims_of(weight))
+    return _stored(weight, (*range(1, rank), 0), (rank - 1, *range(rank - 1)))
+
+
+def _stored(weight: ir.Value, order: Dims, back: Dims) -> ir.Value:
+    inner = permuted(weight, order)
     stored = torch.aten_clone(inner.type, inner, torch.constant_none())
-    return kept(permuted(stored, (0, rank - 1, *range(1, rank - 1))))
+    return kept(permuted(stored, back))

@@ -9,7 +9,7 @@ from hipdnn_mlir_runtime.dtypes import DType
 
 from ..ir.blocks import functions
 from ..ir.claims import has_code
-from ..ir.convolutions import change_operands, convolutions_of_constants
+from ..ir.convolutions import change_operands, convolutions_of_constants, is_of_one_pixel
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type
 from ..ir.view import argument
@@ -21,8 +21,8 @@ from ..targets.table import find_target
 def pad_channels(module: ir.Operation, *, target: str = "host") -> None:
     """Put zeros behind the input channels of convolutions, in the image and in the constant weights, up to the target's multiple.
 
-    Kernels for matrix units read channels by 16 bytes. Convolutions in groups, transposed ones and those that have generated
-    code are left alone.
+    Kernels for matrix units read channels by 16 bytes. Convolutions in groups, transposed ones, those that have generated code and those of
+    one pixel, which become matmuls, are left alone.
 
     Before: `torch.aten.convolution %x, %w, ...` with 3 input channels.
     After: the same of `torch.aten.constant_pad_nd %x, [0, 0, 0, 0, 0, 5]`, and of the weights padded alike.
@@ -38,7 +38,8 @@ def pad_channels(module: ir.Operation, *, target: str = "host") -> None:
     for function in functions(module):
         filled: dict[ir.Value, ir.Value] = {}
         for convolution in convolutions_of_constants(function):
-            if not has_code(convolution, library):
+            is_matmul = library.matrices_by_columns and is_of_one_pixel(convolution)
+            if not is_matmul and not has_code(convolution, library):
                 _pad(convolution, multiples, filled)
 
 

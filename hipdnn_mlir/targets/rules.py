@@ -1,7 +1,7 @@
 """Kinds of engines on GPUs: which graphs each takes. The tables of targets say which dtypes and modes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hipdnn_mlir_runtime.abi import Attribute as A
@@ -10,9 +10,10 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
 
 from ..ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
-from ..ops.few_channels import few_channels
+from ..ops.few_channels import FewChannels
 from ..ops.few_rows import few_rows, takes_rows
 from ..ops.graph import Graph, Node, Tensor
+from ..ops.one_convolution import Convolution
 from ..ops.spec import Refusal
 from ..ops.strides import Dims, packed
 
@@ -127,24 +128,32 @@ class FewRows:
 
 
 @dataclass(frozen=True)
-class FewChannels:
-    """A convolution of an image of few channels, pointwise nodes that compute it, and those behind, of the result's size or the channels'.
+class OwnConvolution:
+    """A convolution that has generated code, and what that computes with it: pointwise nodes behind, of the result's size or the channels'.
 
-    cuDNN takes channels by eights: 7 x 7 taps on 32 images of 224 x 224 pixels take 125 us of an H100, and 20 to fill the channels up.
+    Of a few channels, also those in front: cuDNN takes channels by eights, so that 7 x 7 taps on 32 images of 224 x 224 pixels take
+    125 us of an H100, and 20 to fill the channels up. cuDNN's depthwise ones take channels by eights, too, and longer with an activation.
+
+    Attributes:
+        find: finds the convolution in a graph, or raises Refusal.
+        dtypes: of all tensors.
+        max_nodes: of the graph.
     """
 
+    find: Callable[[Graph], FewChannels | Convolution]
     dtypes: frozenset[DType]
     max_nodes: int
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
         try:
-            found = few_channels(graph)
+            found = self.find(graph)
         except Refusal as refusal:
             return refusal.reason
         if len(graph.nodes) > self.max_nodes:
             return f"{len(graph.nodes)} nodes, at most {self.max_nodes}"
-        behind = [node for node in graph.nodes if node is not found.node and node not in found.ahead]
+        ahead = found.ahead if isinstance(found, FewChannels) else ()
+        behind = [node for node in graph.nodes if node is not found.node and node not in ahead]
         if any(node.type != POINTWISE for node in behind):
             return "an epilogue has pointwise nodes only"
         known = (t for t in _used(replace(graph, nodes=behind)) if t.value is None)
@@ -154,7 +163,13 @@ class FewChannels:
         stored = [tensor for tensor in tensors if tensor.result is not None]
         if any(tensor.dims != found.result.dims for tensor in stored):
             return "stores a result of fewer elements than it computes"
+        if any(P(n.get(A.POINTWISE_MODE)) is P.IDENTITY and _reads_stored(graph, n) for n in behind):
+            return "stores a result twice"
         return _bad_tensor(graph, self.dtypes)
+
+
+def _reads_stored(graph: Graph, node: Node) -> bool:
+    return any(graph.tensors[index].result is not None for index in node.inputs.values())
 
 
 @dataclass(frozen=True)

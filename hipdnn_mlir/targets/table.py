@@ -12,6 +12,8 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8, U8
 from hipdnn_mlir_runtime.errors import ModelError
 
+from ..ops.depthwise import depthwise
+from ..ops.few_channels import few_channels
 from ..ops.graph import Graph
 from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
@@ -45,8 +47,8 @@ from .rules import (
     ROWWISE_TYPES,
     AnchorEpilogue,
     BiasActivation,
-    FewChannels,
     FewRows,
+    OwnConvolution,
     Reduction,
     Rowwise,
     Single,
@@ -104,7 +106,8 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         _GPU_COST,
         (
             _FEW_ROWS_OF_UNITS,
-            Engine("GENERATED", FewChannels(ROWWISE_TYPES, 64), is_generated=True),
+            Engine("GENERATED", OwnConvolution(few_channels, ROWWISE_TYPES, 64), is_generated=True),
+            Engine("GENERATED", OwnConvolution(depthwise, ROWWISE_TYPES, 64), is_generated=True),
             Engine(
                 "CUDNN_ENGINE",
                 CudnnEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN),
