@@ -31,6 +31,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     fuse_group_norm,
     fuse_integer_sums,
     fuse_rms_norm,
+    gather_rows,
     graph_to_executable,
     join_groups,
     join_slices,
@@ -138,6 +139,7 @@ TORCH_STEPS = (
         "convolutions and products of integers that no engine takes are those of floats",
     ),
     Step("merge-matmuls", "hipdnn-merge-matmuls", "one kernel for matmuls of one value with several weights"),
+    Step("gather-rows", "hipdnn-gather-rows", "a GPU has a copy for each part of a shift"),
     Step(
         "space-to-depth",
         "hipdnn-space-to-depth",

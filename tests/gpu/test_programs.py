@@ -120,3 +120,35 @@ def test_rotated_pairs_behind_a_row_that_is_kept(rows: int, kernels: int, monkey
     feeds = {"x": np.random.default_rng(5).standard_normal((1, 3, rows, 8), np.float32)}
     (want,) = ort.InferenceSession(model.SerializeToString()).run(None, feeds)
     np.testing.assert_allclose(run(program, feeds, modules)[0], want, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_shifted_windows_are_gathered(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, side, channels = 6, 3, 8
+    b = GraphBuilder("windows")
+    x = b.input("x", [batch, size, size, channels], TensorProto.FLOAT)
+
+    def numbers(*values: int) -> str:
+        return b.constant(values, np.int64)
+
+    def shifted(value: str, by: int) -> str:
+        for axis in (1, 2):
+            parts = [(by % size, size), (0, by % size)]
+            cut = [b.op("Slice", value, numbers(start), numbers(end), numbers(axis)) for start, end in parts]
+            value = b.op("Concat", *cut, axis=axis)
+        return value
+
+    def reordered(value: str, *dims: int) -> str:
+        return b.op("Transpose", b.op("Reshape", value, numbers(*dims)), perm=[0, 1, 3, 2, 4, 5])
+
+    count = size // side
+    parted = reordered(shifted(b.op("Relu", x), 1), batch, count, side, count, side, channels)
+    windows = b.op("Softmax", b.op("Reshape", parted, numbers(batch * count**2, side**2, channels)), axis=1)
+    whole = reordered(windows, batch, count, count, side, side, channels)
+    back = shifted(b.op("Reshape", whole, numbers(batch, size, size, channels)), -1)
+    model = b.model({b.op("Add", back, x): [batch, size, size, channels]})
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90")
+    assert len(program.model.steps) == 5
+    feeds = {"x": np.random.default_rng(6).standard_normal((batch, size, size, channels), np.float32)}
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(run(program, feeds, modules)[0], session.run(None, feeds)[0], rtol=1e-5, atol=1e-6)

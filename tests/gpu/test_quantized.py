@@ -93,8 +93,8 @@ def test_convolution_is_within_a_step(
     dtype: Any, zero: int, dims: Any, w: Any, attributes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, y = convolution(dtype, zero, dims, weights(*w), **attributes)
-    x = integers(dtype, *dims)
-    assert check(model.build(x, model.quantized(y, dtype(20)), dtype), x, monkeypatch) == ["conv2d + mul + add"]
+    x, of_library = integers(dtype, *dims), [] if w[1] == 1 else ["conv2d + mul + add"]
+    assert check(model.build(x, model.quantized(y, dtype(20)), dtype), x, monkeypatch) == of_library
 
 
 @pytest.mark.parametrize("is_rounded", [True, False])
