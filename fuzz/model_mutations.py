@@ -61,8 +61,8 @@ def mutated(seeds: Sequence[bytes], draw: Draw) -> bytes:
         before = copy.deepcopy(model)
         try:
             edit(model, seeds, draw)
-        except (LookupError, ValueError, TypeError, DecodeError):
-            model = before  # nothing there to edit, or a value that its field does not take
+        except (LookupError, ValueError, TypeError, DecodeError, RuntimeError):
+            model = before  # nothing there to edit, a value that its field does not take, data in a file with no possible name
     data = model.SerializeToString()
     return _damaged(data, draw) if draw.random() < 0.02 else data
 

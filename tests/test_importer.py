@@ -199,6 +199,13 @@ def test_old_opset_is_upgraded() -> None:
     assert "torch.aten.sum.dim_IntList" in names_of_ops(found)
 
 
+def test_domain_of_onnx_may_have_its_long_name() -> None:
+    named = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["ai.onnx" : 21]>\n{RELU.replace("Relu", "ai.onnx.Relu")}'
+    )
+    assert names_of_ops(imported(named)) == names_of_ops(imported(model(RELU)))
+
+
 def test_upgrade_that_changes_an_input_is_refused() -> None:
     body = "b (float[2] i, float[2] n) => (float[2] o, float[2] c) { o = Add(i, n) c = Identity(o) }"
     scan = f'y, all = Scan <num_scan_inputs=1, body={body}> ("", s, x)'

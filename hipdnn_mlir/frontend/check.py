@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 import onnx
+from google.protobuf.message import Message
 from onnx import numpy_helper
 
 from hipdnn_mlir_runtime.errors import ModelError
@@ -14,6 +15,10 @@ from .shape_inference import RESULTS
 from .subgraphs import all_nodes
 
 _EQUATION = re.compile(rb"[A-Za-z,.> -]*")
+_ANYTHING = frozenset(
+    {"starts", "ends", "value_int", "value_ints", "value_string", "value_strings", "pool_int64s", "pool_strings"}
+)
+"""Attributes whose numbers may have 64 bits, and whose texts may be any bytes."""
 _UNCHECKED = "hipdnn_mlir.unchecked"
 """The domain, while the checker looks, of our own operators, whose attributes it does not know, of unknown and of deprecated ones."""
 
@@ -32,10 +37,11 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     """
     checked = _forgiven(model)
     checked.opset_import.add(domain=_UNCHECKED, version=1)
-    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    version = next((entry.version for entry in model.opset_import if not entry.domain), 1)
     for node in all_nodes(checked.graph):
         _check_equation(node, where)
-        _check_axis(node, where)
+        _check_attributes(node, where)
+        _check_parts(node, where)
         if _is_unchecked(node, version):
             node.domain = _UNCHECKED
     try:
@@ -54,12 +60,34 @@ def _check_equation(node: onnx.NodeProto, where: str) -> None:
         raise ModelError(message, where=where, got=repr(equation.decode(errors="replace")))
 
 
-def _check_axis(node: onnx.NodeProto, where: str) -> None:
-    """Refuse an axis of more than 32 bits, of which onnx's inference (1.23.2) takes the lower ones, or dies."""
-    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-    if not -(1 << 31) <= axis < 1 << 31:
-        message = f"the axis of {node.op_type} {node.name!r} is none of any tensor"
-        raise ModelError(message, where=where, got=str(axis), hint="correct the axis")
+def _check_attributes(node: onnx.NodeProto, where: str) -> None:
+    """Refuse texts that are none, and numbers of more than 32 bits, of which onnx's inference (1.23.2) takes the lower ones, or dies."""
+    if (node.domain, node.op_type) in RESULTS:
+        return
+    for attribute in node.attribute:
+        if attribute.name in _ANYTHING:
+            continue
+        wide = [str(n) for n in (attribute.i, *attribute.ints) if not -(1 << 31) <= n < 1 << 31]
+        broken = [repr(s) for s in (attribute.s, *attribute.strings) if not _is_text(s)]
+        for got in (*wide, *broken):
+            message = f"{attribute.name} of {node.op_type} {node.name!r} is out of range"
+            raise ModelError(message, where=where, expected="numbers of 32 bits, text in UTF-8", got=got)
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _check_parts(node: onnx.NodeProto, where: str) -> None:
+    """Refuse a Split into other than its results, on which onnx's inference (1.23.2) dies, and torch-mlir does not end."""
+    parts = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), None)
+    if node.op_type == "Split" and parts not in (None, len(node.output)):
+        message = f"num_outputs of Split {node.name!r} is not the number of its results"
+        raise ModelError(message, where=where, expected=str(len(node.output)), got=str(parts))
 
 
 def check_strictly(model: onnx.ModelProto, where: str) -> None:
@@ -75,6 +103,7 @@ def check_strictly(model: onnx.ModelProto, where: str) -> None:
     Raises:
         ModelError: it refuses the model.
     """
+    _check_texts(model, where)
     checked = _forgiven(model)
     outside = [tensor for tensor in checked.graph.initializer if tensor.data_location == onnx.TensorProto.EXTERNAL]
     for tensor in outside:
@@ -86,6 +115,18 @@ def check_strictly(model: onnx.ModelProto, where: str) -> None:
         onnx.checker.check_model(checked, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         raise _invalid(error, where) from error
+
+
+def _check_texts(message: Message, where: str) -> None:
+    """Refuse texts that are not UTF-8, which protobuf gives as bytes."""
+    for field, value in message.ListFields():
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        for each in [value] if isinstance(value, (str, bytes, Message)) else value:
+            if isinstance(each, Message):
+                _check_texts(each, where)
+            elif isinstance(each, bytes):
+                raise ModelError(f"not a valid ONNX model: a {field.name} is not UTF-8", where=where, got=repr(each))
 
 
 def check_declared_types(model: onnx.ModelProto, where: str) -> None:
@@ -161,7 +202,7 @@ def _keep_computed_outputs(branch: onnx.GraphProto) -> None:
 
 def _is_unchecked(node: onnx.NodeProto, version: int) -> bool:
     """Whether the checker would refuse an operator that ONNX Runtime may run, or that is rejected by name later."""
-    if node.domain not in ("", "ai.onnx"):
+    if node.domain:
         return (node.domain, node.op_type) in RESULTS
     return not onnx.defs.has(node.op_type, version) or onnx.defs.get_schema(node.op_type, version).deprecated
 

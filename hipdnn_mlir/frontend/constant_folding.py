@@ -224,11 +224,7 @@ class _Folder:
 
     def _results(self, node: onnx.NodeProto) -> list[list[Array]] | None:
         """Per output one array per model, or None where the node stays."""
-        if (
-            node.domain not in ("", "ai.onnx")
-            or node.op_type in _RANDOM | _MISEVALUATED
-            or any(a.g.node or a.graphs for a in node.attribute)
-        ):
+        if node.domain or node.op_type in _RANDOM | _MISEVALUATED or any(a.g.node or a.graphs for a in node.attribute):
             return None
         if node.op_type == "Identity" and node.output[0] in {value.name for value in self._models[0].graph.output}:
             return None

@@ -39,7 +39,7 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
     inputs = _inputs(model, weights, where)
     for value in model.graph.output:
         _check_tensor(value, where)
-    left = _foreign(model) or unknown_results(model, where) or refused_axes(model)
+    left = _foreign(model) or _deprecated(model) or unknown_results(model, where) or refused_axes(model)
     if left:
         raise UnsupportedError(left)
     outputs = [_info(value, where, hint="run onnx.checker on the model") for value in model.graph.output]
@@ -61,7 +61,19 @@ def _foreign(model: onnx.ModelProto) -> list[Reject]:
     return [
         Reject(node.op_type, NO_ROW, "the op table has no row for it", node.name)
         for node in model.graph.node
-        if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in RESULTS
+        if node.domain and (node.domain, node.op_type) not in RESULTS
+    ]
+
+
+def _deprecated(model: onnx.ModelProto) -> list[Reject]:
+    """Nodes of operators that the model's version of ONNX has no longer; torch-mlir's conversion (20261001) dies on some."""
+    version = next(entry.version for entry in model.opset_import if not entry.domain)
+    return [
+        Reject(node.op_type, NO_ROW, f"opset {version} has it no longer", node.name)
+        for node in model.graph.node
+        if not node.domain
+        and onnx.defs.has(node.op_type, version)
+        and onnx.defs.get_schema(node.op_type, version).deprecated
     ]
 
 

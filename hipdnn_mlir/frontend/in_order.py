@@ -58,6 +58,8 @@ def _is_in_order(node: onnx.NodeProto, indices: Array, dims: Dims) -> bool:
     flat = indices.reshape(-1)
     count = dims[0]
     if node.op_type != "Gather":
+        if not indices.ndim or not indices.size:
+            return False
         looked_up = dims[: indices.shape[-1]]
         count = int(np.prod(looked_up))
         if indices.size != count * len(looked_up) or (indices < 0).any():

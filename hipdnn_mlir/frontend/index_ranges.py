@@ -95,7 +95,7 @@ class _Indices:
 
     def _sizes(self, node: onnx.NodeProto) -> Iterator[int]:
         """How many elements there are for the indices of a node, if it has such; 1 where that is not known."""
-        if node.op_type in _INDEXED and node.domain in ("", "ai.onnx"):
+        if node.op_type in _INDEXED and not node.domain:
             data, indices = (self._dims.get(name) for name in node.input[:2])
             if data is None or indices is None:
                 yield 1

@@ -172,12 +172,11 @@ _AXIS_OF_FEW = ("DequantizeLinear", "QuantizeLinear")
 """Their axis means nothing where there is one scale."""
 
 
-_CHANNELS = 2
-"""Dims of batch and channels."""
+_LEAST_RANK = {"Conv": 3, "ConvTranspose": 3, "TfIdfVectorizer": 1}
 
 
 def _refused_axis(node: onnx.NodeProto, rank: int) -> str | None:
-    if node.op_type in ("Conv", "ConvTranspose") and rank <= _CHANNELS:
+    if rank < _LEAST_RANK.get(node.op_type, 0):
         return f"an operand of rank {rank}"
     order = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
     if order is not None and sorted(order) != list(range(rank)):
@@ -191,8 +190,10 @@ def _refused_axis(node: onnx.NodeProto, rank: int) -> str | None:
 
 
 def _refused_ranks(node: onnx.NodeProto, dims: Mapping[str, Dims]) -> str | None:
-    ranks = sorted({len(dims[name]) for name in node.input if name in dims})
-    return f"operands of ranks {ranks}" if node.op_type == "Concat" and len(ranks) > 1 else None
+    ranks = [len(dims[name]) for name in node.input if name in dims]
+    if node.op_type == "Tile" and ranks[1:] not in ([], [1]):
+        return f"repeats of rank {ranks[1]}"
+    return f"operands of ranks {sorted(set(ranks))}" if node.op_type == "Concat" and len(set(ranks)) > 1 else None
 
 
 def _known_dims(graph: onnx.GraphProto) -> dict[str, Dims]:

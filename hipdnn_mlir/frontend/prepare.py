@@ -28,7 +28,7 @@ from .quantized_moves import move_integers
 from .shape_inference import SizesContradictError, drop_contradicted, static_dims
 from .sizing_inputs import sizing_inputs
 from .square_masks import widen_square_masks
-from .subgraphs import name_apart
+from .subgraphs import name_apart, name_default_domain
 
 logger = logging.getLogger(__name__)
 
@@ -127,6 +127,7 @@ def _without_weights(
     graph = slim.graph
     graph.name = model.graph.name or "model"
     graph.node.extend(model.graph.node)
+    name_default_domain(slim)
     name_apart(graph)
     name_nodes(graph)
     initialized = {tensor.name for tensor in model.graph.initializer}
@@ -208,7 +209,7 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
 
 
 def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
-    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), None)
+    version = next((entry.version for entry in model.opset_import if not entry.domain), None)
     if version is None:  # a model of other domains only; the importer wants to know all the same
         model.opset_import.append(onnx.helper.make_opsetid("", UPGRADED_OPSET))
         return model

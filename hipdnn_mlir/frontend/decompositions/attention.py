@@ -9,11 +9,12 @@ import onnx
 
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from .call import BOOL, INT64, Call
+from .call import BFLOAT16, BOOL, DOUBLE, FLOAT, FLOAT16, INT64, Call
 from .registry import decomposes
 
 BSHD_TO_BHSD = (0, 2, 1, 3)
 _RAW, _CAPPED, _BIASED, _PROBABILITIES = range(4)
+_PRECISIONS = (0, FLOAT, FLOAT16, BFLOAT16, DOUBLE)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,13 @@ def split_heads(call: Call, x: str, heads: int) -> str:
     return call.transpose(call.reshape(x, 0, 0, heads, -1), *BSHD_TO_BHSD)
 
 
+def scale_of_heads(call: Call, d: int) -> float:
+    """The factor of the matmul: that of the attribute, else what heads of `d` numbers have; refuses empty heads."""
+    if d < 1:
+        raise Refusal("shape", f"heads of {d} numbers")
+    return call.attr("scale", 0.0) or 1 / math.sqrt(d)
+
+
 def merge_heads(call: Call, x: str) -> str:
     """[b, heads, s, d] -> [b, s, heads * d]."""
     return call.reshape(call.transpose(x, *BSHD_TO_BHSD), 0, 0, -1)
@@ -55,7 +63,7 @@ def repeat_heads(call: Call, x: str, heads: int) -> str:
     present = call.size(x, 1)
     if present == heads:
         return x
-    if heads % present:
+    if present < 1 or heads % present:
         raise Refusal("shape", f"{heads} query heads are not a multiple of {present} key heads")
     repeated = call.op("Expand", call.unsqueeze(x, 2), call.ints(1, 1, heads // present, 1, 1))
     return call.reshape(repeated, 0, heads, -1, call.size(x, 3))
@@ -137,17 +145,21 @@ def attention(call: Call) -> Sequence[str | None]:
     q, k, v = (call.need(index) for index in range(3))
     is_merged = call.rank(q) == 3
     if is_merged:
-        heads, kv_heads = call.attr("q_num_heads"), call.attr("kv_num_heads")
+        heads, kv_heads = call.count("q_num_heads"), call.count("kv_num_heads")
         q, k, v = split_heads(call, q, heads), split_heads(call, k, kv_heads), split_heads(call, v, kv_heads)
     past_key, past_value, lengths = call.arg(4), call.arg(5), call.arg(6)
     past = call.length(past_key, 2) if past_key else call.ints(0)
     if past_key and past_value:
         k, v = call.concat(2, past_key, k), call.concat(2, past_value, v)
-    scale = call.attr("scale") or 1 / math.sqrt(call.size(q, 3))
+    shown, precision = (
+        call.one_of(range(4), "qk_matmul_output_mode", _RAW),
+        call.one_of(_PRECISIONS, "softmax_precision", 0),
+    )
+    scale = scale_of_heads(call, call.size(q, 3))
     biases, may_mask_all = _biases(call, q, k, past, lengths)
-    scores = Scores(scale, call.attr("softcap", 0.0), biases, call.attr("softmax_precision", 0), may_mask_all)
+    scores = Scores(scale, call.attr("softcap", 0.0), biases, precision, may_mask_all)
     y, steps = attend(call, q, k, v, scores)
-    return [merge_heads(call, y) if is_merged else y, k, v, steps[call.attr("qk_matmul_output_mode", _RAW)]]
+    return [merge_heads(call, y) if is_merged else y, k, v, steps[shown]]
 
 
 def _biases(call: Call, q: str, k: str, past: str, lengths: str | None) -> tuple[tuple[str, ...], bool]:
@@ -190,7 +202,7 @@ def tensor_scatter(call: Call) -> Sequence[str | None]:
     Source: ONNX, TensorScatter-24.
     """
     cache, new, start = call.need(0), call.need(1), call.arg(2)
-    axis = call.attr("axis", -2) % call.rank(cache)
+    axis = call.axis(cache, call.attr("axis", -2))
     if call.attr("mode", "linear") != "linear" or axis == 0:
         raise Refusal("attribute", f"mode {call.attr('mode', 'linear')} along axis {axis}")
     dims = call.dims(cache)

@@ -1,6 +1,6 @@
 """What a decomposition sees: one node, the types of its operands, and nodes to write in its place."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,7 +89,21 @@ class Call:
         if name not in self._attributes:
             return default
         value = onnx.helper.get_attribute_value(self._attributes[name])
-        return value.decode() if isinstance(value, bytes) else value
+        return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+    def one_of(self, choices: Collection[Any], name: str, default: Any = None) -> Any:
+        """The attribute's value; refuses any but the choices."""
+        value = self.attr(name, default)
+        if value not in choices:
+            raise Refusal("attribute", f"{name} {value}, expected one of {', '.join(map(str, choices))}")
+        return value
+
+    def count(self, name: str, default: int | None = None) -> int:
+        """An attribute that is a number from 1 on; refuses others."""
+        value = self.attr(name, default)
+        if not isinstance(value, int) or value < 1:
+            raise Refusal("attribute", f"{name} {value}, expected at least 1")
+        return value
 
     def wants(self, index: int) -> bool:
         """Whether the result is used by name."""
@@ -119,7 +133,7 @@ class Call:
 
     def size(self, value: str, axis: int) -> int:
         """One size; refuses an open one, and a dim that there is not."""
-        found = self.dims(value)[self._axis(value, axis)]
+        found = self.dims(value)[self.axis(value, axis)]
         if found is None:
             raise Refusal("dynamic-shape", f"dim {axis} of {value!r} is not known at compile time")
         return found
@@ -127,13 +141,14 @@ class Call:
     def size_if_known(self, value: str, axis: int) -> int | None:
         """One size, None for an open one or an unknown rank; refuses a dim that there is not."""
         found = self._graph.dims(value)
-        return None if found is None else found[self._axis(value, axis)]
+        return None if found is None else found[self.axis(value, axis)]
 
-    def _axis(self, value: str, axis: int) -> int:
+    def axis(self, value: str, axis: int) -> int:
+        """A dim counted from the first; refuses one that there is not."""
         rank = self.rank(value)
         if not -rank <= axis < rank:
             raise Refusal("rank", f"{value!r} is of rank {rank}, without dim {axis}")
-        return axis
+        return axis % rank
 
     def value(self, value: str) -> Array | None:
         """The array of a small constant, else None."""
@@ -153,6 +168,13 @@ class Call:
         if found is None:
             raise Refusal("operand", f"{value!r} is not known at compile time")
         return found
+
+    def known_number(self, value: str) -> int:
+        """The number that a small constant is; refuses anything else."""
+        found = self.known(value)
+        if found.size != 1:
+            raise Refusal("operand", f"{value!r} has {found.size} elements, expected one")
+        return int(found.item())
 
     def fresh(self) -> str:
         """A name that nothing has."""

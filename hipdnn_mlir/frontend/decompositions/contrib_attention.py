@@ -7,7 +7,7 @@ import numpy as np
 
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, split_heads, visible
+from .attention import BSHD_TO_BHSD, Scores, additive, attend, merge_heads, scale_of_heads, split_heads, visible
 from .call import BOOL, FLOAT, INT32, INT64, Call
 from .normalization import rms_norm
 from .registry import CONTRIB, decomposes
@@ -28,7 +28,7 @@ def contrib_attention(call: Call) -> Sequence[str | None]:
     """
     if call.attr("do_rotary", 0) or call.attr("past_present_share_buffer", 0):
         raise Refusal("attribute", "Attention with do_rotary or past_present_share_buffer")
-    heads, weights, bias = call.attr("num_heads"), call.need(1), call.arg(2)
+    heads, weights, bias = call.count("num_heads"), call.need(1), call.arg(2)
     third = call.size(weights, 1) // 3
     projected = call.op("MatMul", call.need(0), weights)
     if bias:
@@ -59,7 +59,7 @@ def multi_head_attention(call: Call) -> Sequence[str | None]:
     )
     if call.attr("past_present_share_buffer", 0) or indirection:
         raise Refusal("attribute", "past_present_share_buffer, or cache_indirection (beam search)")
-    q, k, v = _heads(call, call.attr("num_heads"), bias)
+    q, k, v = _heads(call, call.count("num_heads"), bias)
     state = call.ints(0)
     if past_key and past_value:
         state = call.length(past_key, 2)
@@ -108,7 +108,7 @@ def _attend(call: Call, q: str, k: str, v: str, past: str, mask: str | None, bia
         biases.append(additive(call, visible(call, q, k, past, right=0), q))
     if bias:
         biases.append(bias)
-    scale = call.attr("scale", 0.0) or 1 / math.sqrt(call.size(q, 3))
+    scale = scale_of_heads(call, call.size(q, 3))
     return attend(call, q, k, v, Scores(scale, biases=tuple(biases), may_mask_all=math.isinf(masked)))
 
 
@@ -150,7 +150,7 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
 
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.GroupQueryAttention.
     """
-    heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
+    heads, kv_heads = call.count("num_heads"), call.count("kv_num_heads")
     if any(call.arg(index) for index in (*range(_SINK + 1, _QUERY_NORM), _QUERY_COUNTS)) or call.wants(3):
         raise Refusal("operand", "a quantized cache, counts of queries, or the scores as an output")
     if not call.attr("causal", 1):
@@ -163,7 +163,7 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
     past = _past(call, query, past_key)
     q, k = _turned(call, _normed(call, query, heads, _QUERY_NORM), _normed(call, key, kv_heads, _KEY_NORM), past)
     v = split_heads(call, value, kv_heads)
-    window, scale = call.attr("local_window_size", -1), call.attr("scale", 0.0)
+    window = call.attr("local_window_size", -1)
     bias, sink = call.arg(_BIAS), call.arg(_SINK)
     if sink is None and call.attr("smooth_softmax", 0) == 1:
         sink = call.const(np.zeros(heads, np.float32), call.kind(q))
@@ -177,7 +177,7 @@ def group_query_attention(call: Call) -> Sequence[str | None]:
             return [merge_heads(call, _attend_cached(call, q, k, v, bias, sink)), k, v]
     sees = visible(call, q, k, past, left=window - 1 if window > 0 else -1, right=0)
     biases = [additive(call, sees, q), *([bias] if bias else [])]
-    scores = Scores(scale or 1 / math.sqrt(call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink)
+    scores = Scores(scale_of_heads(call, call.size(q, 3)), call.attr("softcap", 0.0), tuple(biases), sink=sink)
     return [merge_heads(call, attend(call, q, k, v, scores)[0]), k, v]
 
 
@@ -194,7 +194,7 @@ def _normed(call: Call, x: str, heads: int, operand: int) -> str:
 
 def _turned(call: Call, query: str, key: str, past: str) -> tuple[str, str]:
     """Queries and keys as [b, heads, s, d], turned by their positions where the call says so."""
-    heads, kv_heads = call.attr("num_heads"), call.attr("kv_num_heads")
+    heads, kv_heads = call.count("num_heads"), call.count("kv_num_heads")
     if not call.attr("do_rotary", 0):
         return split_heads(call, query, heads), split_heads(call, key, kv_heads)
     cos, sin = (_at_positions(call, call.need(index), query, past) for index in (7, 8))

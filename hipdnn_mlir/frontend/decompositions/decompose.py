@@ -20,7 +20,6 @@ from .table import decomposition
 
 logger = logging.getLogger(__name__)
 
-DEFAULT = ("", "ai.onnx")
 MAX_DEPTH = 8
 """How deep functions stand in functions: a function that calls itself is no composition."""
 _VALUE_ELEMENTS = 1024
@@ -47,7 +46,7 @@ def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> tuple[onn
 
 
 def _opset(model: onnx.ModelProto) -> int:
-    return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT), 1)
+    return next((entry.version for entry in model.opset_import if not entry.domain), 1)
 
 
 class _Decomposer:

@@ -25,6 +25,10 @@ def col2im(call: Call) -> Sequence[str | None]:
         return [_scattered(call, strides, dilations, pads)]
     image, block = (call.known(call.need(index)).tolist() for index in (1, 2))
     places = int(np.prod(block))
+    if min(*block, *strides, *dilations) < 1 or len(image) != count or len(block) != count or call.size(x, 1) % places:
+        raise Refusal(
+            "shape", f"blocks {block}, strides {strides}, dilations {dilations} of {call.size(x, 1)} channels"
+        )
     channels = call.size(x, 1) // places
     reach = [dilation * (size - 1) + 1 for dilation, size in zip(dilations, block, strict=True)]
     free = [image[axis] + pads[axis] + pads[axis + count] - reach[axis] for axis in range(count)]
@@ -81,7 +85,7 @@ def affine_grid(call: Call) -> Sequence[str | None]:
         sizes = [call.slice(size, 0, axis + 2, axis + 3) for axis in range(count)]
         grid = _computed_grid(call, sizes, call.kind(theta), is_aligned)
         shape = call.concat(0, call.length(theta, 0), *sizes, call.ints(count))
-    elif len(lengths) == count:
+    elif len(lengths) == count and min(lengths) >= 0:
         grid = call.const(_grid(lengths, is_aligned), call.kind(theta))
         shape = call.ints(0, *lengths, count)
     else:
@@ -120,10 +124,12 @@ def center_crop_pad(call: Call) -> Sequence[str | None]:
     Source: ONNX, CenterCropPad-18.
     """
     x, target = call.need(0), call.value(call.need(1))
-    axes = [axis % call.rank(x) for axis in call.attr("axes", [*range(call.rank(x))])]
+    axes = [call.axis(x, axis) for axis in call.attr("axes", [*range(call.rank(x))])]
     if target is None and call.rank(call.node.output[0]) != call.rank(x):
         raise Refusal("rank", "its result is declared with another rank than its operand")
     wanted = [int(n) for n in target] if target is not None else [call.size(call.node.output[0], axis) for axis in axes]
+    if len(wanted) != len(axes) or min(wanted, default=0) < 0:
+        raise Refusal("operand", f"sizes {wanted} for axes {axes}")
     lower, upper = [0] * call.rank(x), [0] * call.rank(x)
     for axis, want in zip(axes, wanted, strict=True):
         have = call.size(x, axis)
@@ -142,7 +148,7 @@ def depth_to_space(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, DepthToSpace-13.
     """
-    x, block = call.need(0), call.attr("blocksize")
+    x, block = call.need(0), call.count("blocksize")
     n, c, h, w = (call.size(x, axis) for axis in range(4))
     outer = c // (block * block)
     if call.attr("mode", "DCR") == "DCR":
@@ -158,7 +164,7 @@ def space_to_depth(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, SpaceToDepth-13; its mode is that of DepthToSpace.
     """
-    x, block = call.need(0), call.attr("blocksize")
+    x, block = call.need(0), call.count("blocksize")
     n, c, h, w = (call.size(x, axis) for axis in range(4))
     order = (0, 3, 5, 1, 2, 4) if call.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
     parts = call.reshape(x, n, c, h // block, block, w // block, block)

@@ -1,15 +1,15 @@
 """Linear attention: a state per head that every token updates and reads."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from ...ops.spec import Refusal
-from .attention import merge_heads, repeat_heads, split_heads
+from .attention import merge_heads, repeat_heads, scale_of_heads, split_heads
 from .call import FLOAT, Call
 from .registry import decomposes
 
+_RULES = ("linear", "gated", "delta", "gated_delta")
 MAX_STEPS = 256
 """Tokens are written out one by one; longer sequences would make too large a program."""
 
@@ -20,14 +20,11 @@ def linear_attention(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, LinearAttention-27.
     """
-    q_heads, kv_heads, rule = (
-        call.attr("q_num_heads"),
-        call.attr("kv_num_heads"),
-        call.attr("update_rule", "gated_delta"),
-    )
+    q_heads, kv_heads = call.count("q_num_heads"), call.count("kv_num_heads")
+    rule = call.one_of(_RULES, "update_rule", "gated_delta")
     query, steps = call.need(0), call.size(call.need(0), 1)
-    if steps > MAX_STEPS:
-        raise Refusal("shape", f"{steps} tokens, expected at most {MAX_STEPS}")
+    if not 0 < steps <= MAX_STEPS:
+        raise Refusal("shape", f"{steps} tokens, expected 1 to {MAX_STEPS}")
     kind, d = call.kind(query), call.size(query, 2) // q_heads
     q, k, v = (
         split_heads(call, call.cast(call.need(index), FLOAT), heads)
@@ -42,7 +39,7 @@ def linear_attention(call: Call) -> Sequence[str | None]:
         q_t, k_t, v_t, gate_t, rate_t = (call.slice(x, 2, step, step + 1) if x else None for x in (q, k, v, gate, rate))
         state = _updated(call, state, call.transpose(k_t or "", 0, 1, 3, 2), v_t or "", gate_t, rate_t)
         outputs.append(call.op("MatMul", q_t, repeat_heads(call, state, q_heads)))
-    scale = call.attr("scale", 0.0) or 1 / math.sqrt(d)
+    scale = scale_of_heads(call, d)
     y = call.op("Mul", call.concat(2, *outputs), call.const(np.float32(scale)))
     return [call.cast(merge_heads(call, y), kind), call.cast(state or "", call.kind(past) if past else kind)]
 

@@ -22,7 +22,7 @@ def rms_normalization(call: Call) -> Sequence[str | None]:
     Source: ONNX, RMSNormalization-23.
     """
     x, rank = call.need(0), call.rank(call.need(0))
-    axes = range(call.attr("axis", -1) % rank, rank)
+    axes = range(call.axis(x, call.attr("axis", -1)), rank)
     return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), call.attr("stash_type", FLOAT))]
 
 
@@ -35,7 +35,7 @@ def layer_normalization(call: Call) -> Sequence[str | None] | None:
     x, scale, bias = call.need(0), call.need(1), call.arg(2)
     if call.kind(x) != DOUBLE or call.wants(1) or call.wants(2):
         return None
-    axes = [*range(call.attr("axis", -1) % call.rank(x), call.rank(x))]
+    axes = [*range(call.axis(x, call.attr("axis", -1)), call.rank(x))]
     centred = call.op("Sub", x, call.reduce("ReduceMean", x, axes))
     variance = call.reduce("ReduceMean", call.op("Mul", centred, centred), axes)
     deviation = call.op("Sqrt", call.op("Add", variance, call.number(call.attr("epsilon", 1e-5), x)))
@@ -79,7 +79,7 @@ def simplified_layer_normalization(call: Call) -> Sequence[str | None]:
     if call.wants(1):
         raise Refusal("result", "the inverse deviations are used")
     x, rank = call.need(0), call.rank(call.need(0))
-    axes = range(call.attr("axis", -1) % rank, rank)
+    axes = range(call.axis(x, call.attr("axis", -1)), rank)
     return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), call.precision(x))]
 
 
@@ -147,7 +147,7 @@ def group_normalization(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, GroupNormalization-18 and -21.
     """
-    x, groups = call.need(0), call.attr("num_groups")
+    x, groups = call.need(0), call.count("num_groups")
     precision = call.attr("stash_type", FLOAT) if call.opset >= 21 else call.precision(x)
     inner = [1] * (call.rank(x) - 2)
     normalized = call.cast(
@@ -188,7 +188,7 @@ def contrib_group_norm(call: Call) -> Sequence[str | None]:
     kind = call.kind(x)
     precise = call.cast(x, FLOAT)
     first = call.transpose(precise, 0, 3, 1, 2) if is_last else precise
-    y = _normalize_groups(call, first, call.attr("groups"), call.attr("epsilon", 1e-5))
+    y = _normalize_groups(call, first, call.count("groups"), call.attr("epsilon", 1e-5))
     y = call.transpose(y, 0, 2, 3, 1) if is_last else y
     scale, shift = (call.cast(value if is_last else call.reshape(value, -1, 1, 1), FLOAT) for value in (scale, shift))
     y = call.op("Add", call.op("Mul", y, scale), shift)
@@ -216,6 +216,6 @@ def lp_normalization(call: Call) -> Sequence[str | None]:
     Source: ONNX, LpNormalization-22.
     """
     x, axis = call.need(0), call.attr("axis", -1)
-    norm = call.reduce("ReduceL1" if call.attr("p", 2) == 1 else "ReduceL2", x, [axis])
+    norm = call.reduce(f"ReduceL{call.one_of((1, 2), 'p', 2)}", x, [axis])
     is_zero = call.op("Equal", norm, call.number(0.0, x))
     return [call.op("Div", x, call.op("Where", is_zero, call.number(1.0, x), norm))]

@@ -164,7 +164,7 @@ def lp_pool(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, LpPool-22.
     """
-    p = call.attr("p", 2)
+    p = call.count("p", 2)
     return [_root(call, _sums(call, _powered(call, call.need(0), p), _windows(call)), p)]
 
 
@@ -186,7 +186,7 @@ def global_lp_pool(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, GlobalLpPool-22.
     """
-    x, p = call.need(0), call.attr("p", 2)
+    x, p = call.need(0), call.count("p", 2)
     total = call.reduce("ReduceSum", _powered(call, x, p), [*range(2, call.rank(x))])
     return [_root(call, total, p)]
 

@@ -246,7 +246,7 @@ def matmul_nbits(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulNBits. From accuracy level 4 on its CPU provider quantizes a as well.
     """
     a, packed, scales, zeros = call.need(0), call.need(1), call.need(2), call.arg(3)
-    bits, k, n, block = (call.attr(name) for name in ("bits", "K", "N", "block_size"))
+    bits, k, n, block = (call.count(name) for name in ("bits", "K", "N", "block_size"))
     if bits not in (4, 8) or call.arg(4):
         raise Refusal("attribute", f"weights of {bits} bits or with g_idx, expected 4 or 8 bits and no g_idx")
     blocks = -(-k // block)
@@ -281,7 +281,7 @@ def matmul_bnb4(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.MatMulBnb4; bitsandbytes for the numbers.
     """
     a, packed, scales = (call.need(index) for index in range(3))
-    k, n, block = (call.attr(name) for name in ("K", "N", "block_size"))
+    k, n, block = (call.count(name) for name in ("K", "N", "block_size"))
     if call.attr("quant_type", 1) not in _NAMED or k * n % 2:
         raise Refusal("attribute", f"quant_type {call.attr('quant_type', 1)}, or an odd number of weights")
     high = call.op("BitShift", packed, call.const(4, TensorProto.UINT8), direction="RIGHT")
@@ -340,7 +340,7 @@ def gather_block_quantized(call: Call) -> Sequence[str | None]:
     Source: ONNX Runtime, ContribOperators.md, com.microsoft.GatherBlockQuantized.
     """
     data, indices, scales, zeros = call.need(0), call.need(1), call.need(2), call.arg(3)
-    bits, block = call.attr("bits", 4), call.attr("block_size", 128)
+    bits, block = call.attr("bits", 4), call.count("block_size", 128)
     last = call.rank(data) - 1
     if call.attr("gather_axis", 0) != 0 or call.attr("quantize_axis", 1) % (last + 1) != last or last != 1:
         raise Refusal("attribute", "a gather of other than rows, or blocks along other than rows")

@@ -17,7 +17,7 @@ def _axes(call: Call) -> list[int] | None:
         given = known.tolist()
     if not given and call.attr("noop_with_empty_axes", 0):
         return []
-    return sorted(int(axis) % rank for axis in given) if given else [*range(rank)]
+    return sorted(call.axis(call.need(0), int(axis)) for axis in given) if given else [*range(rank)]
 
 
 def _is_single(call: Call, x: str, axes: Sequence[int]) -> bool:

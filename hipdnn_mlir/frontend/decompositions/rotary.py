@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...ops.spec import Refusal
 from .attention import split_heads
 from .call import INT64, Call
 from .registry import CONTRIB, decomposes
@@ -19,6 +20,8 @@ def rotate(call: Call, x: str, cos: str, sin: str, width: int, is_interleaved: b
         is_interleaved: pairs are neighbours, not halves.
     """
     d = call.size(x, 3)
+    if width < 2 or width % 2 or width > d:
+        raise Refusal("shape", f"rotates {width} numbers of heads of {d}, expected an even number up to that")
     part = x if width == d else call.slice(x, 3, 0, width)
     if is_interleaved:
         a, b = call.slice(part, 3, 0, width, 2), call.slice(part, 3, 1, width, 2)
@@ -39,7 +42,7 @@ def _rotary_embedding(call: Call, cos: str, sin: str, width: int) -> Sequence[st
     is_interleaved = bool(call.attr("interleaved", 0))
     if call.rank(x) == 4:
         return [rotate(call, x, call.unsqueeze(cos, 1), call.unsqueeze(sin, 1), width, is_interleaved)]
-    heads = call.attr("num_heads", 0) or call.size(x, 2) // width
+    heads = call.attr("num_heads", 0) or call.size(x, 2) // max(width, 1)
     split = call.reshape(x, 0, 0, heads, -1)
     turned = rotate(call, split, call.unsqueeze(cos, 2), call.unsqueeze(sin, 2), width, is_interleaved)
     return [call.reshape(turned, 0, 0, -1)]

@@ -17,12 +17,14 @@ def scan(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, Scan-9.
     """
-    body, count = call.attr("body"), call.attr("num_scan_inputs")
+    body, count = call.attr("body"), call.count("num_scan_inputs")
     operands = [call.need(index) for index in range(len(call.node.input))]
     split = len(operands) - count
+    if split < 0 or len(body.input) != len(operands) or len(body.output) < split:
+        raise Refusal("operand", f"{count} scanned operands of {len(operands)} for a body of {len(body.input)}")
     states, scanned = operands[:split], operands[split:]
     axes, directions = (call.attr(f"scan_input_{name}", [0] * count) for name in ("axes", "directions"))
-    axes = [axis % call.rank(x) for x, axis in zip(scanned, axes, strict=True)]
+    axes = [call.axis(x, axis) for x, axis in zip(scanned, axes, strict=True)]
     lengths = {call.size(x, axis) for x, axis in zip(scanned, axes, strict=True)}
     steps = lengths.pop()
     if lengths or not 0 < steps <= MAX_STEPS:
@@ -61,7 +63,7 @@ def hardmax(call: Call) -> Sequence[str | None]:
     Source: ONNX, Hardmax-13.
     """
     x = call.need(0)
-    axis = call.attr("axis", -1) % call.rank(x)
+    axis = call.axis(x, call.attr("axis", -1))
     largest = call.op("ArgMax", x, axis=axis, keepdims=1)
     positions = call.reshape(call.range(call.length(x, axis)), -1, *[1] * (call.rank(x) - 1 - axis))
     return [call.cast(call.op("Equal", positions, largest), call.kind(x))]

@@ -38,6 +38,8 @@ def _matrix(samples: int, parts: int, length: int, bins: int, sign: float) -> Ar
 
 def _real_matrix(samples: int, length: int) -> Array:
     """[samples * 2, length]: from the first half of a spectrum to the real signal, not divided by the length."""
+    if samples * 2 * length > MAX_MATRIX_ELEMENTS:
+        raise Refusal("shape", f"a Fourier transform of {samples} bins into {length} samples")
     bins = np.arange(samples)
     angles = 2 * np.pi / length * (np.outer(bins, np.arange(length)) % length)
     mirrored = np.where((bins == 0) | (2 * bins == length), 1.0, 2.0) * (2 * bins <= length)
@@ -55,11 +57,13 @@ def dft(call: Call) -> Sequence[str | None]:
     """
     x, given = call.need(0), call.arg(1)
     rank = call.rank(x)
-    axis = _axis(call, x) % rank
+    axis = call.axis(x, _axis(call, x))
     is_inverse, is_onesided = bool(call.attr("inverse", 0)), bool(call.attr("onesided", 0))
     samples, parts = call.size(x, axis), call.size(x, -1)
     default = 2 * (samples - 1) if is_inverse and is_onesided else samples
-    length = int(call.known(given).item()) if given else default
+    length = call.known_number(given) if given else default
+    if length < 1 or axis == rank - 1:
+        raise Refusal("shape", f"a Fourier transform of length {length} along axis {axis} of {rank}")
     order = [*(d for d in range(rank - 1) if d != axis), axis, rank - 1]
     flat = call.reshape(call.transpose(x, *order), *[0] * (rank - 2), -1)
     if is_inverse and is_onesided:
@@ -82,7 +86,7 @@ def _axis(call: Call, x: str) -> int:
         zip(call.dims(x)[:-1], call.dims(call.node.output[0])[:-1], strict=True) if call.value(given) is None else ()
     )
     differing = [axis for axis, (before, after) in enumerate(pairs) if before != after]
-    return differing[0] if len(differing) == 1 else int(call.known(given).item())
+    return differing[0] if len(differing) == 1 else call.known_number(given)
 
 
 @decomposes("STFT")
@@ -92,10 +96,12 @@ def stft(call: Call) -> Sequence[str | None]:
     Source: ONNX, STFT-17.
     """
     signal, window = call.need(0), call.arg(2)
-    step, parts = int(call.known(call.need(1)).item()), call.size(signal, 2)
+    step, parts = call.known_number(call.need(1)), call.size(signal, 2)
     given = call.arg(3)
     default = call.size(window, 0) if window else call.size(signal, 1)
-    length = int(call.known(given).item()) if given else default
+    length = call.known_number(given) if given else default
+    if step < 1 or length < 1:
+        raise Refusal("operand", f"frames of {length} samples, each {step} behind the last")
     bins = length // 2 + 1 if call.attr("onesided", 1) else length
     matrix = _matrix(length, parts, length, bins, -1.0).reshape(length, parts, bins * 2).transpose(2, 1, 0)
     weights = call.const(matrix, call.kind(signal))
@@ -118,7 +124,9 @@ def window(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, the operators with these names, version 17.
     """
-    size = int(call.known(call.need(0)).item()) if call.value(call.need(0)) is not None else _declared(call)
+    size = call.known_number(call.need(0)) if call.value(call.need(0)) is not None else _declared(call)
+    if not 0 <= size <= MAX_MATRIX_ELEMENTS:
+        raise Refusal("shape", f"a window of {size} elements, expected at most {MAX_MATRIX_ELEMENTS}")
     mean, first, second = _WINDOWS[call.node.op_type]
     with np.errstate(invalid="ignore"):  # a symmetric window of one element is not a number
         angles = np.arange(size) * math.tau / np.float64(size if call.attr("periodic", 1) else size - 1)

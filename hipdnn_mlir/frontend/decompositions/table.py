@@ -45,4 +45,4 @@ KEPT = {
 
 def decomposition(node: onnx.NodeProto) -> Decomposition | None:
     """What writes the node by others, None where it stays."""
-    return DECOMPOSITIONS.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
+    return DECOMPOSITIONS.get((node.domain, node.op_type))

@@ -55,6 +55,14 @@ def indexed(op: OpView, count: int) -> list[TensorArg]:
     return found
 
 
+def _indexed_by_rows(op: OpView, count: int) -> list[TensorArg]:
+    """Operands of which the second holds rows of indices."""
+    found = indexed(op, count)
+    if not found[1].type.static_dims():
+        raise Refusal("rank", "indices of rank 0, expected rows of them")
+    return found
+
+
 @movement("hipdnn.onnx.Gather", becomes="view where the index is one known number", onnx=("Gather",))
 def gather_one(op: OpView) -> Slice:
     """(data, index), axis: one known index of a dim, which the result does not have."""
@@ -90,7 +98,7 @@ def gather_elements(op: OpView) -> Call:
 @movement("hipdnn.onnx.GatherND", becomes="view where it takes all there is, from dims of one", onnx=("GatherND",))
 def gather_nd_of_one(op: OpView) -> Slice:
     """(data, indices), batch_dims: the data, where each index can only be 0."""
-    data, indices = indexed(op, 2)
+    data, indices = _indexed_by_rows(op, 2)
     dims, depth = data.type.static_dims(), indices.type.static_dims()[-1]
     first = int(op.attributes.get("batch_dims", 0))
     if any(size != 1 for size in dims[first : first + depth]) or op.results[0].static_dims() != dims:
@@ -101,7 +109,7 @@ def gather_nd_of_one(op: OpView) -> Slice:
 @kernel("hipdnn.onnx.GatherND", function="gather_nd", onnx=("GatherND",))
 def gather_nd(op: OpView) -> Call:
     """(data, indices), batch_dims: rows of indices name slices of data."""
-    data, indices = indexed(op, 2)
+    data, indices = _indexed_by_rows(op, 2)
     return Call("gather_nd", [data, indices], {"batch_dims": int(op.attributes.get("batch_dims", 0))})
 
 
@@ -121,7 +129,7 @@ def scatter_elements(op: OpView) -> Call:
 @kernel("hipdnn.onnx.ScatterND", function="scatter_nd", onnx=("ScatterND",))
 def scatter_nd(op: OpView) -> Call:
     """(data, indices, updates), reduction: data with slices replaced at the rows of indices."""
-    operands = indexed(op, 3)
+    operands = _indexed_by_rows(op, 3)
     return Call("scatter_nd", operands, {"reduction": _reduction(op, operands[0])})
 
 
