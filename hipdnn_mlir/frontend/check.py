@@ -11,6 +11,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 
 from ..ops.evaluate import Array
 from .model_file import attribute_tensors
+from .onnx_inference import inferred, naming_short_operands
 from .shape_inference import RESULTS
 from .subgraphs import all_nodes
 
@@ -112,7 +113,8 @@ def check_strictly(model: onnx.ModelProto, where: str) -> None:
             kind = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
             checked.graph.input.append(kind)
     try:
-        onnx.checker.check_model(checked, full_check=True)
+        with naming_short_operands():
+            onnx.checker.check_model(checked, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         raise _invalid(error, where) from error
 
@@ -146,12 +148,12 @@ def check_declared_types(model: onnx.ModelProto, where: str) -> None:
     for value in bare.graph.output:
         value.type.Clear()
     try:
-        inferred = _element_types(onnx.shape_inference.infer_shapes(bare).graph)
+        made_of = _element_types(inferred(bare, follows_data=False).graph)
     except onnx.shape_inference.InferenceError:  # whoever compiles the model says so
         return
     for node in model.graph.node:
         for name in node.output:
-            stated, made = declared.get(name), inferred.get(name)
+            stated, made = declared.get(name), made_of.get(name)
             if stated and made and stated != made:
                 raise ModelError(
                     f"{name!r}, a result of {node.op_type} {node.name!r}, is declared with another element type",

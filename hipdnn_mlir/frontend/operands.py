@@ -172,12 +172,22 @@ _AXIS_OF_FEW = ("DequantizeLinear", "QuantizeLinear")
 """Their axis means nothing where there is one scale."""
 
 
-_LEAST_RANK = {"Conv": 3, "ConvTranspose": 3, "TfIdfVectorizer": 1}
+_CHANNELS = 2
+"""Dims of batch and channels."""
+_PER_DIM = {"dilations": 1, "kernel_shape": 1, "pads": 2, "strides": 1}
+"""Numbers for each dim of an image; onnx's inference looks at those of other convolutions."""
+_LEAST_RANK = {"Conv": 3, "ConvTranspose": 3, "DeformConv": 4, "TfIdfVectorizer": 1}
+_OF_ONE_RANK = {"Concat": None, "Conv": 2, "ConvTranspose": 2, "DeformConv": 3}
+"""How many operands have the same rank, None for all."""
 
 
 def _refused_axis(node: onnx.NodeProto, rank: int) -> str | None:
     if rank < _LEAST_RANK.get(node.op_type, 0):
         return f"an operand of rank {rank}"
+    for attribute in node.attribute:
+        per_dim = _PER_DIM.get(attribute.name) if node.op_type == "DeformConv" else None
+        if per_dim is not None and len(attribute.ints) != per_dim * (rank - _CHANNELS):
+            return f"{len(attribute.ints)} {attribute.name} of an operand of rank {rank}"
     order = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
     if order is not None and sorted(order) != list(range(rank)):
         return f"perm {order} of an operand of rank {rank}"
@@ -193,7 +203,8 @@ def _refused_ranks(node: onnx.NodeProto, dims: Mapping[str, Dims]) -> str | None
     ranks = [len(dims[name]) for name in node.input if name in dims]
     if node.op_type == "Tile" and ranks[1:] not in ([], [1]):
         return f"repeats of rank {ranks[1]}"
-    return f"operands of ranks {sorted(set(ranks))}" if node.op_type == "Concat" and len(set(ranks)) > 1 else None
+    alike = set(ranks[: _OF_ONE_RANK.get(node.op_type, 0)])
+    return f"operands of ranks {sorted(alike)}" if len(alike) > 1 else None
 
 
 def _known_dims(graph: onnx.GraphProto) -> dict[str, Dims]:

@@ -12,6 +12,7 @@ from ..ops.registry import HIPDNN_DOMAIN, ONNX
 from ..ops.spec import Refusal, Results, TensorType
 from ..ops.strides import Dims
 from ..ops.table import rows
+from .onnx_inference import inferred, naming_short_operands
 from .onnx_types import BY_ONNX
 from .subgraphs import subgraphs
 
@@ -82,8 +83,6 @@ _REPORTED = re.compile(r"node name: (?P<node>[^\n]*?)\): \[\w+\] (?P<reason>[^\n
 """How onnx's strict inference names the node that it stops at."""
 
 
-_LONG_LIST = 1 << 19
-"""More elements than a list of sizes has, or a vocabulary."""
 PartialDims = tuple[int | None, ...]
 """Sizes, None for those that are not known."""
 
@@ -136,7 +135,7 @@ def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) ->
         UnsupportedError: an extension refuses nodes, and `refused` is not given.
     """
     while True:
-        model = onnx.shape_inference.infer_shapes(model, data_prop=not _has_long_list(model))
+        model = inferred(model)
         rejects: list[Reject] = []
         found = _declare_own(model, rejects)
         if rejects and refused is None:
@@ -145,16 +144,6 @@ def infer_shapes(model: onnx.ModelProto, refused: list[Reject] | None = None) ->
             if refused is not None:
                 refused += rejects
             return model
-
-
-def _has_long_list(model: onnx.ModelProto) -> bool:
-    """Whether a tensor of one dim is so long that onnx had better not follow what is computed of its elements.
-
-    It has an object for each of them, whatever their type, made anew for every node that reads them: 0.3 us and 100 bytes.
-    """
-    values = (*model.graph.input, *model.graph.value_info, *model.graph.output)
-    dims = (value.type.tensor_type.shape.dim for value in values)
-    return any(len(sizes) == 1 and sizes[0].dim_value > _LONG_LIST for sizes in dims)
 
 
 def contradicted(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
@@ -166,7 +155,7 @@ def contradicted(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
         model: not modified.
     """
     values = {value.name: value.type for value in (*model.graph.value_info, *model.graph.output)}
-    stated = {name: kind for name, kind in values.items() if any(d.dim_value > 0 for d in kind.tensor_type.shape.dim)}
+    stated = {name: kind for name, kind in values.items() if _says_sizes(kind.tensor_type)}
     if not stated:
         return {}
     bare = onnx.ModelProto()
@@ -175,13 +164,17 @@ def contradicted(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
     for value in bare.graph.output:
         value.type.tensor_type.ClearField("shape")
     symbols = _name_dims(bare.graph.input)
-    follows_data = not _has_long_list(model)
     try:  # a declared result of an extension's operator is checked instead
-        inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follows_data)
+        graph = inferred(bare).graph
     except onnx.shape_inference.InferenceError:  # whoever compiles the model says so
         return {}
-    found = {value.name: value.type for value in (*inferred.graph.value_info, *inferred.graph.output)}
+    found = {value.name: value.type for value in (*graph.value_info, *graph.output)}
     return {n: found[n] for n, kind in stated.items() if n in found and _contradicts(found[n], kind, symbols)}
+
+
+def _says_sizes(kind: Any) -> bool:
+    dims = kind.shape.dim
+    return any(dim.dim_value > 0 for dim in dims) if dims else kind.HasField("shape")
 
 
 def drop_contradicted(model: onnx.ModelProto) -> bool:
@@ -277,7 +270,7 @@ def unknown_results(model: onnx.ModelProto, where: str) -> list[Reject]:
 def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims], where: str) -> None:
     """Raise what onnx says of the first node that it cannot infer, if that has operands of known dims."""
     try:
-        onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=not _has_long_list(model))
+        inferred(model, is_strict=True)
     except onnx.shape_inference.InferenceError as error:
         found = _REPORTED.search(str(error))
         node = next((node for node in model.graph.node if found and node.name == found["node"]), None)
@@ -331,7 +324,9 @@ def node_results(
         return {}
     schema = onnx.defs.get_schema(node.op_type, version, domain)
     try:
-        found = onnx.shape_inference.infer_node_outputs(schema, node, operands, dict(data), opset_imports=list(opsets))
+        with naming_short_operands():
+            infer = onnx.shape_inference.infer_node_outputs
+            found = infer(schema, node, operands, dict(data), opset_imports=list(opsets))
     except onnx.shape_inference.InferenceError as error:
         dims = {name: _type(kind.tensor_type).dims for name, kind in operands.items() if _has_rank(kind.tensor_type)}
         shape = next((ints(data[name]) for name in node.input[1:2] if name in data), ())

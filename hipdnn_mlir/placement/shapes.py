@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
-from onnx.shape_inference import InferenceError, infer_shapes
+from onnx.shape_inference import InferenceError
 
 from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
 
 from ..frontend.constant_folding import fold_constants
-from ..frontend.shape_inference import contradicted, static_dims
-from ..frontend.shape_inference import infer_shapes as infer_all_shapes
+from ..frontend.onnx_inference import inferred
+from ..frontend.shape_inference import contradicted, infer_shapes, static_dims
 from ..ops.strides import Dims
 from .graph import OnnxGraph
 
@@ -72,22 +72,22 @@ def declare_all(graph: OnnxGraph) -> None:
     if all(name in graph.declared for name in graph.writer):
         return
     try:
-        inferred = infer_shapes(_typed_weights(graph, graph.declared.values()), data_prop=True)
+        found = inferred(_typed_weights(graph, graph.declared.values()))
     except InferenceError as error:
         logger.debug("no types beyond the declared ones: %s", error)
         return
-    for value in inferred.graph.value_info:
+    for value in found.graph.value_info:
         graph.declared.setdefault(value.name, value)
 
 
 def _fits(graph: OnnxGraph, probe: int) -> bool:
     """Whether inference takes the number, and leaves no value empty or worse."""
     try:
-        inferred = infer_shapes(_probed(graph, probe), strict_mode=True, data_prop=True)
+        found = inferred(_probed(graph, probe), is_strict=True)
     except InferenceError as error:
         logger.debug("dynamic dimensions cannot be %d: %s", probe, error)
         return False
-    dims = (static_dims(value) for value in (*inferred.graph.value_info, *inferred.graph.output))
+    dims = (static_dims(value) for value in (*found.graph.value_info, *found.graph.output))
     return all(min(known, default=1) > 0 for known in dims if known is not None)
 
 
@@ -96,14 +96,14 @@ def _types(graph: OnnxGraph, probe: int) -> Types:
     dims: dict[str, Dims] = {}
     kinds: dict[str, int] = {}
     refused: list[Reject] = []
-    for inferred in _inferences(model, refused):
-        for value in (*inferred.graph.value_info, *inferred.graph.output, *inferred.graph.input):
+    for typed in _inferences(model, refused):
+        for value in (*typed.graph.value_info, *typed.graph.output, *typed.graph.input):
             known = static_dims(value)
             if known is not None and min(known, default=0) >= 0:
                 dims.setdefault(value.name, known)
             if value.type.tensor_type.elem_type:
                 kinds.setdefault(value.name, value.type.tensor_type.elem_type)
-        for tensor in inferred.graph.initializer:
+        for tensor in typed.graph.initializer:
             dims.setdefault(tensor.name, tuple(tensor.dims))
             kinds.setdefault(tensor.name, tensor.data_type)
     return Types(dims, kinds, probe, {reject.node: reject for reject in refused})
@@ -113,7 +113,7 @@ def _inferences(model: onnx.ModelProto, refused: list[Reject]) -> Iterable[onnx.
     """The model with types as declared, inferred, and inferred with constants folded; `refused` gets what extensions refuse."""
     yield model
     try:
-        yield infer_all_shapes(model, refused)
+        yield infer_shapes(model, refused)
         yield fold_constants([model])[0].model
     except (InferenceError, UnsupportedError) as error:
         logger.debug("types are the declared ones: %s", error)

@@ -100,7 +100,7 @@ def cumulative(call: Call) -> Sequence[str | None] | None:
     """
     x, axis = call.need(0), call.need(1)
     rank = call.rank(x)
-    if rank == 1 or call.is_of_sizes(axis):
+    if rank < 2 or call.is_of_sizes(axis):
         return None
     flags = {name: call.attr(name) for name in ("exclusive", "reverse")}
     kind, chosen = call.kind(axis), call.reshape(axis)

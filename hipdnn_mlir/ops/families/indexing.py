@@ -149,6 +149,8 @@ def _ranges(op: OpView) -> tuple[Dims, Dims]:
     for given in (starts, axes, steps):
         if isinstance(given, TensorArg):
             raise Refusal("operand", "starts, axes and steps have to be known at compile time")
+    if len({len(given) for given in (starts, axes, steps) if given}) > 1:
+        raise Refusal("operand", f"starts {starts}, axes {axes} and steps {steps}, expected as many of each")
     firsts, strides = [0] * len(dims), [1] * len(dims)
     for position, start in enumerate(starts):
         axis = axis_of(axes[position] if axes else position, len(dims))

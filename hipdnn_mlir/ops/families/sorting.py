@@ -43,6 +43,8 @@ def scan(op: OpView) -> Call:
     rank = len(x.type.static_dims())
     if isinstance(op.args[1], TensorArg) and rank > 1:
         raise Refusal("operand", "the axis has to be known at compile time")
+    if not rank or (not isinstance(op.args[1], TensorArg) and len(op.args[1]) != 1):
+        raise Refusal("operand", "expected one axis, of an operand that has any")
     axis = 0 if isinstance(op.args[1], TensorArg) else axis_of(op.args[1][0], rank)
     flags = {name: bool(op.attributes.get(name, 0)) for name in ("exclusive", "reverse")}
     return Call("scan", [x], {"axis": axis, "operator": "add" if op.name.endswith("Sum") else "mul", **flags})
