@@ -114,11 +114,13 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
         session={name: value for name, value in session_options(given).items() if name != "threads"},
     )
     ended = threading.Event()
-    _on_signals(ended)
+    _on_signals(ended)  # what Ray begins it has to end: in the middle of that, an exception would be lost in it
     try:
         with working("starting", quiet=given.quiet):
             deployment.start(listening)
             _on_signals(ended)  # Ray has set its own, which end the process with a trace
+            if ended.is_set():
+                raise KeyboardInterrupt
             deployment.deploy(settings)
         scheme = "https" if listening.tls_cert else "http"
         names = ", ".join(file.name for file in files)

@@ -129,8 +129,9 @@ def start(listening: Listening) -> None:
         options["_metrics_export_port"] = listening.metrics_port
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ModelError(f"Ray does not start: {error}", where=address, hint="see ray status") from error
+    except Exception as error:  # Ray raises bare ones where a process of its own is late
+        hint = "see ray status; on a busy machine, try again"
+        raise ModelError(f"Ray does not start: {error}", where=address, hint=hint) from error
     http: dict[str, Any] = {"host": listening.host, "port": listening.port}
     if listening.tls_cert:
         http |= {"ssl_certfile": listening.tls_cert, "ssl_keyfile": listening.tls_key}
@@ -200,7 +201,8 @@ def stop() -> None:
     import ray
     from ray import serve
 
-    serve.shutdown()
+    if ray.is_initialized():  # else Serve would start Ray to look for what it has to end
+        serve.shutdown()
     ray.shutdown()
 
 
