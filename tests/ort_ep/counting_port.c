@@ -3,7 +3,7 @@
  *   cc -shared -fPIC -I third_party/hip -DREAL='"/path/of/the/library"' counting_port.c /path/of/the/library -o libhipdnn_cuda.so
  *
  * Functions that are not here are the library's, which this one is linked to. With -DARCHITECTURE='"sm_90"' the device says that it is one of
- * these, has the limits of one, and FAKE_MEMORY_BYTES of memory.
+ * these, has the limits of one, and FAKE_MEMORY_BYTES of memory. Its kernels do nothing, unless `setLauncher` says who runs them.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 struct counts {
-  /* hipMemcpyAsync by direction as the runtime states it, synchronizations by the host, allocations, and work given to the device. */
+  /* Copies by direction as the runtime states it, synchronizations by the host, allocations, and work given to the device. */
   unsigned long long to_device, to_host, on_device, synchronizations, allocations, launches, graph_launches;
 };
 
@@ -30,11 +30,23 @@ static void* real(const char* name) {
 
 static void add(unsigned long long* count) { __atomic_fetch_add(count, 1, __ATOMIC_RELAXED); }
 
+static void add_copy(hipMemcpyKind kind) {
+  add(kind == hipMemcpyHostToDevice ? &counts.to_device : kind == hipMemcpyDeviceToHost ? &counts.to_host : &counts.on_device);
+}
+
 EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
   static __typeof__(&hipMemcpyAsync) call;
   if (call == NULL) call = real("hipMemcpyAsync");
-  add(kind == hipMemcpyHostToDevice ? &counts.to_device : kind == hipMemcpyDeviceToHost ? &counts.to_host : &counts.on_device);
+  add_copy(kind);
   return call(destination, source, bytes, kind, stream);
+}
+
+EXPORT hipError_t hipMemcpy2DAsync(void* destination, size_t destination_pitch, const void* source, size_t source_pitch, size_t width, size_t height,
+                                   hipMemcpyKind kind, hipStream_t stream) {
+  static __typeof__(&hipMemcpy2DAsync) call;
+  if (call == NULL) call = real("hipMemcpy2DAsync");
+  add_copy(kind);
+  return call(destination, destination_pitch, source, source_pitch, width, height, kind, stream);
 }
 
 EXPORT hipError_t hipStreamSynchronize(hipStream_t stream) {
@@ -71,12 +83,21 @@ EXPORT hipError_t hipMalloc(void** pointer, size_t bytes) {
 
 typedef __typeof__(&hipModuleLaunchKernel) launch_t;
 
+#ifdef ARCHITECTURE
+/* Gets what hipModuleLoadData got, blocks and threads along x, and the addresses of the arguments. */
+typedef void (*launcher_t)(const char* image, unsigned int grid_x, unsigned int block_x, void** parameters);
+static launcher_t launcher;
+
+EXPORT void setLauncher(launcher_t given) { launcher = given; }
+#endif
+
 static hipError_t launch(launch_t call, hipFunction_t function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
                          unsigned int block_y, unsigned int block_z, unsigned int shared_memory_bytes, hipStream_t stream, void** parameters,
                          void** extra) {
   add(&counts.launches);
 #ifdef ARCHITECTURE
   if ((unsigned long long)block_x * block_y * block_z > 1024) return hipErrorInvalidValue;
+  if (launcher != NULL) launcher((const char*)function, grid_x, block_x, parameters);
   return hipSuccess; /* code for a GPU cannot be run here */
 #endif
   return call(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_memory_bytes, stream, parameters, extra);
@@ -114,8 +135,7 @@ EXPORT hipError_t hipdnnPortArchitecture_ext(int device, char* text, size_t capa
 }
 
 EXPORT hipError_t hipModuleLoadData(hipModule_t* module, const void* image) {
-  (void)image;
-  *module = malloc(1);
+  *module = (hipModule_t)strdup(image); /* its address is that of its functions, too */
   return hipSuccess;
 }
 

@@ -31,6 +31,22 @@ enum { CU_JIT_INFO_LOG_BUFFER = 3, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4, CU_JIT
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1 };
 enum { CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
 enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2, CU_MEMORYTYPE_UNIFIED = 4 };
+
+/* One side of a copy in two dimensions: of its pointers the one that its type of memory says. The pitch is the distance of two rows. */
+typedef struct CUcopySide_st {
+  size_t x_in_bytes, y;
+  int memory_type;
+  void* host;
+  CUdeviceptr device;
+  void* array;
+  size_t pitch;
+} CUcopySide;
+
+typedef struct CUDA_MEMCPY2D_st {
+  CUcopySide source, destination;
+  size_t width_in_bytes, height;
+} CUDA_MEMCPY2D;
 
 /* One setting of a launch. The value is a union of 64 bytes that begins with what is set; 8-byte aligned. */
 typedef struct CUlaunchAttribute_st {
@@ -70,6 +86,7 @@ CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes);
 CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags);
 CUresult cuMemFreeHost(void* pointer);
 CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream stream);
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream);
 CUresult cuMemsetD8Async(CUdeviceptr destination, unsigned char value, size_t bytes, CUstream stream);
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags);

@@ -57,6 +57,9 @@ hipError_t hipMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 hipError_t hipHostMalloc(void** pointer, size_t bytes, unsigned int flags);
 hipError_t hipHostFree(void* pointer);
 hipError_t hipMemcpyAsync(void* destination, const void* source, size_t bytes, hipMemcpyKind kind, hipStream_t stream);
+/* `height` rows of `width` bytes; a pitch is the distance of two rows. */
+hipError_t hipMemcpy2DAsync(void* destination, size_t destination_pitch, const void* source, size_t source_pitch, size_t width, size_t height,
+                            hipMemcpyKind kind, hipStream_t stream);
 hipError_t hipMemsetAsync(void* destination, int value, size_t bytes, hipStream_t stream);
 
 hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int flags);

@@ -163,6 +163,8 @@ HipApi load_hip(const Opened& library) {
   load(library, "hipMalloc", api.malloc);
   load(library, "hipFree", api.free);
   load(library, "hipMemcpyAsync", api.memcpy_async);
+  load(library, "hipMemcpy2DAsync", api.memcpy_2d_async);
+  load(library, "hipMemsetAsync", api.memset_async);
   load(library, "hipStreamCreateWithFlags", api.stream_create);
   load(library, "hipStreamDestroy", api.stream_destroy);
   load(library, "hipStreamSynchronize", api.stream_synchronize);

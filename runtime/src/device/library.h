@@ -19,6 +19,8 @@ struct HipApi {
   decltype(&::hipMalloc) malloc = nullptr;
   decltype(&::hipFree) free = nullptr;
   decltype(&::hipMemcpyAsync) memcpy_async = nullptr;
+  decltype(&::hipMemcpy2DAsync) memcpy_2d_async = nullptr;
+  decltype(&::hipMemsetAsync) memset_async = nullptr;
   decltype(&::hipStreamCreateWithFlags) stream_create = nullptr;
   decltype(&::hipStreamDestroy) stream_destroy = nullptr;
   decltype(&::hipStreamSynchronize) stream_synchronize = nullptr;

@@ -321,7 +321,7 @@ std::unique_ptr<FusedNode> Ep::make_fused(std::shared_ptr<const hipdnn_rt::Dynam
                                           std::optional<SizeCompiler> rest) const {
   const hipdnn_rt::Device& device = *settings_.device.device;
   if (settings_.context.is_enabled && !device.runs(program->target())) {
-    check_arguments(*program, signature);
+    check_arguments(*program, signature_on_buffers(*program, signature));
     return std::make_unique<UnrunnableNode>(ort_, "node '" + signature.node + "' is compiled ahead for target '" + program->target() +
                                                       "', this session's device runs '" + device.target() +
                                                       "': load the compiled model on a machine with that device");

@@ -125,19 +125,21 @@ std::shared_ptr<NodeProgram> DynamicProgramNode::make(const InputDims& dims) con
     if (!rest_) throw;
     return compile(*rest_, dims);
   }
+  return load_program(settings(), *program_, sizes, std::move(specialization), signature(), constants_);
+}
+
+std::shared_ptr<NodeProgram> load_program(const NodeSettings& settings, const hipdnn_rt::DynamicProgram& program, const hipdnn_rt::Sizes& sizes,
+                                          std::shared_ptr<const hipdnn_rt::Program> specialization, const NodeSignature& signature,
+                                          std::shared_ptr<const hipdnn_rt::ConstantMemory> constants) {
   try {
-    return std::make_shared<NodeProgram>(settings().ort, settings().device, specialization, signature(), settings().sinks, constants_);
+    return std::make_shared<NodeProgram>(settings.ort, settings.device, std::move(specialization), signature, settings.sinks, std::move(constants));
   } catch (const hipdnn_rt::PlanRefusedError& error) {
-    throw hipdnn_rt::InputError("the device does not take " + program_->describe(sizes) + ": " + error.what());
+    throw hipdnn_rt::InputError("the device does not take " + program.describe(sizes) + ": " + error.what());
   }
 }
 
 std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program,
                                      NodeSignature signature, std::optional<SizeCompiler> rest) {
-  if (program->growing() && !program->buckets().empty()) {
-    throw hipdnn_rt::ProgramError("the caches of '" + signature.node +
-                                  "' are buffers in a program for a GPU: give no buckets of their length, or generate with hipdnn_mlir.generate");
-  }
   if (program->growing()) return std::make_unique<GrowingNode>(settings, std::move(program), std::move(signature), std::move(rest));
   if (!program->is_static()) return std::make_unique<DynamicProgramNode>(settings, std::move(program), std::move(signature), std::move(rest));
   check_arguments(*program, signature);

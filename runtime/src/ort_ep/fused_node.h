@@ -133,6 +133,11 @@ class DynamicNode final : public SizedNode {
   SizeCompiler compiler_;
 };
 
+/// `specialization` of `program` for these sizes, loaded. Throws as NodeProgram does, but InputError where the library has no plan.
+std::shared_ptr<NodeProgram> load_program(const NodeSettings& settings, const hipdnn_rt::DynamicProgram& program, const hipdnn_rt::Sizes& sizes,
+                                          std::shared_ptr<const hipdnn_rt::Program> specialization, const NodeSignature& signature,
+                                          std::shared_ptr<const hipdnn_rt::ConstantMemory> constants);
+
 /// The node that runs a program. Throws as NodeProgram and DynamicProgramNode do.
 std::unique_ptr<FusedNode> make_node(const NodeSettings& settings, std::shared_ptr<const hipdnn_rt::DynamicProgram> program,
                                      NodeSignature signature, std::optional<SizeCompiler> rest = std::nullopt);

@@ -33,14 +33,6 @@ AlignedArray filled(const void* data, std::span<const std::int64_t> dims, const 
   return array;
 }
 
-/// ONNX Runtime hands on an allocation that failed as a tensor without memory.
-void check_memory(const hipdnn_rt::Argument& argument, const void* data) {
-  if (data == nullptr && argument.bytes > 0) {
-    throw hipdnn_rt::DeviceError("'" + argument.name + "' has no memory: " + std::to_string(argument.bytes) +
-                                 " bytes could not be allocated; use a smaller batch or free memory of the device");
-  }
-}
-
 ONNXTensorElementDataType element_of(hipdnn_rt::DType dtype) {
   using hipdnn_rt::DType;
   switch (dtype) {
@@ -132,17 +124,36 @@ struct NodeProgram::Call {
   };
   std::vector<AlignedArray> stand_ins;
   std::vector<CopyBack> copies;
-  bool has_host_arrays = false;
-
-  void add_input(const void* data, hipdnn_rt::Memory memory) {
-    inputs.push_back({data, memory});
-    has_host_arrays |= memory == hipdnn_rt::Memory::host;
-  }
-  void add_output(void* data, hipdnn_rt::Memory memory) {
-    outputs.push_back({data, memory});
-    has_host_arrays |= memory == hipdnn_rt::Memory::host;
-  }
 };
+
+hipdnn_rt::Memory memory_of(const Ort& ort, const SessionDevice& device, const OrtValue* value) {
+  if (!device.is_device_memory) return hipdnn_rt::Memory::host;
+  const OrtMemoryDevice* place = ort.ep->Value_GetMemoryDevice(value);
+  const bool is_device = place != nullptr && ort.ep->MemoryDevice_GetDeviceType(place) == OrtMemoryInfoDeviceType_GPU &&
+                         ort.ep->MemoryDevice_GetMemoryType(place) == OrtDeviceMemoryType_DEFAULT;
+  return is_device ? hipdnn_rt::Memory::device : hipdnn_rt::Memory::host;
+}
+
+hipStream_t stream_of(const Ort& ort, const SessionDevice& device, OrtKernelContext* context) {
+  void* stream = nullptr;
+  if (device.is_device_memory) check(ort, ort.api->KernelContext_GetGPUComputeStream(context, &stream));
+  return static_cast<hipStream_t>(stream);
+}
+
+void check_memory(const hipdnn_rt::Argument& argument, const void* data) {
+  if (data == nullptr && argument.bytes > 0) {
+    throw hipdnn_rt::DeviceError("'" + argument.name + "' has no memory: " + std::to_string(argument.bytes) +
+                                 " bytes could not be allocated; use a smaller batch or free memory of the device");
+  }
+}
+
+NodeSignature signature_on_buffers(const hipdnn_rt::DynamicProgram& program, NodeSignature node) {
+  if (!program.growing()) return node;
+  const auto length = static_cast<std::size_t>(program.growing()->length);
+  const auto place = node.inputs.begin() + static_cast<std::ptrdiff_t>(std::min(length, node.inputs.size()));
+  node.inputs.insert(place, {program.inputs()[length].name, {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, std::vector<std::int64_t>{1}, {""}}, 0});
+  return node;
+}
 
 void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignature& signature) {
   check_values(program.inputs(), signature.inputs, "input", Sizes::declared);
@@ -162,15 +173,6 @@ NodeProgram::NodeProgram(const Ort& ort, const SessionDevice& device, std::share
   check_values(this->program().outputs(), signature_.outputs, "output", Sizes::any);
 }
 
-/// On a GPU a tensor still lies on the host where it comes from a node on the CPU or goes to one: no copy stands between the two.
-hipdnn_rt::Memory NodeProgram::memory_of(const OrtValue* value) const {
-  if (!device_.is_device_memory) return hipdnn_rt::Memory::host;
-  const OrtMemoryDevice* place = ort_.ep->Value_GetMemoryDevice(value);
-  const bool is_device = place != nullptr && ort_.ep->MemoryDevice_GetDeviceType(place) == OrtMemoryInfoDeviceType_GPU &&
-                         ort_.ep->MemoryDevice_GetMemoryType(place) == OrtDeviceMemoryType_DEFAULT;
-  return is_device ? hipdnn_rt::Memory::device : hipdnn_rt::Memory::host;
-}
-
 void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call, const InputDims* dims) const {
   const std::vector<hipdnn_rt::Argument>& arguments = program().inputs();
   call.inputs.reserve(arguments.size());
@@ -187,7 +189,7 @@ void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call, const Input
       throw hipdnn_rt::InputError("input '" + arguments[i].name + "' has " + std::to_string(bytes) + " bytes, the program was compiled for " +
                                   std::to_string(arguments[i].bytes));
     }
-    const hipdnn_rt::Memory memory = memory_of(value);
+    const hipdnn_rt::Memory memory = memory_of(ort_, device_, value);
     check_memory(arguments[i], data);
     if (is_filled) {
       call.stand_ins.push_back(filled(data, (*dims)[i], arguments[i]));
@@ -197,7 +199,7 @@ void NodeProgram::bind_inputs(OrtKernelContext* context, Call& call, const Input
       std::memcpy(call.stand_ins.back().get(), data, bytes);
       data = call.stand_ins.back().get();
     }
-    call.add_input(data, memory);
+    call.inputs.push_back({data, memory});
   }
 }
 
@@ -210,14 +212,14 @@ void NodeProgram::bind_outputs(OrtKernelContext* context, Call& call) const {
     const std::vector<std::int64_t>& dims = arguments[i].dims;
     check(ort_, ort_.api->KernelContext_GetOutput(context, signature_.outputs[i].index, dims.data(), dims.size(), &value));
     check(ort_, ort_.api->GetTensorMutableData(value, &data));
-    const hipdnn_rt::Memory memory = memory_of(value);
+    const hipdnn_rt::Memory memory = memory_of(ort_, device_, value);
     check_memory(arguments[i], data);
     if (memory == hipdnn_rt::Memory::host && !is_aligned(data)) {
       call.stand_ins.push_back(make_aligned(arguments[i].bytes));
       call.copies.push_back({data, call.stand_ins.back().get(), arguments[i].bytes});
       data = call.stand_ins.back().get();
     }
-    call.add_output(data, memory);
+    call.outputs.push_back({data, memory});
   }
 }
 
@@ -227,35 +229,25 @@ void NodeProgram::run_profiled(std::span<const hipdnn_rt::InputArray> inputs, st
   for (const auto& recording : sinks_.listeners->here()) recording->add({signature_.node, this_thread_number(), pool_.shared_program(), times});
 }
 
-void NodeProgram::run_on_stream(OrtKernelContext* context, const Call& call) {
-  void* raw = nullptr;
-  check(ort_, ort_.api->KernelContext_GetGPUComputeStream(context, &raw));
-  const auto stream = static_cast<hipStream_t>(raw);
+void NodeProgram::run(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs, hipStream_t stream) {
+  if (!device_.is_device_memory) return is_profiled() ? run_profiled(inputs, outputs) : pool_.run(inputs, outputs);
   const hipdnn_rt::HipApi& hip = device_.device->library().hip();
   const auto wait = [&] { hipdnn_rt::check(hip, hip.stream_synchronize(stream), "hipStreamSynchronize"); };
   if (is_profiled()) {
     wait();  // steps are timed on a stream of their own
-    return run_profiled(call.inputs, call.outputs);
+    return run_profiled(inputs, outputs);
   }
-  pool_.enqueue(call.inputs, call.outputs, stream);
+  pool_.enqueue(inputs, outputs, stream);
   // ONNX Runtime takes host memory back as soon as this returns.
-  if (call.has_host_arrays) wait();
-}
-
-void NodeProgram::run(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs) {
-  if (is_profiled()) return run_profiled(inputs, outputs);
-  pool_.run(inputs, outputs);
+  const auto is_on_host = [](const auto& array) { return array.memory == hipdnn_rt::Memory::host; };
+  if (std::ranges::any_of(inputs, is_on_host) || std::ranges::any_of(outputs, is_on_host)) wait();
 }
 
 void NodeProgram::run(OrtKernelContext* context, const InputDims* dims) {
   Call call;
   bind_inputs(context, call, dims);
   bind_outputs(context, call);
-  if (device_.is_device_memory) {
-    run_on_stream(context, call);
-  } else {
-    run(call.inputs, call.outputs);
-  }
+  run(call.inputs, call.outputs, stream_of(ort_, device_, context));
   for (const Call::CopyBack& copy : call.copies) std::memcpy(copy.destination, copy.source, copy.bytes);
 }
 

@@ -48,6 +48,16 @@ struct ProfileSinks {
 /// Dims of each input.
 using InputDims = std::vector<std::span<const std::int64_t>>;
 
+/// Where a tensor lies. On a GPU one still lies on the host where it comes from a node on the CPU or goes to one: no copy stands between the two.
+hipdnn_rt::Memory memory_of(const Ort& ort, const SessionDevice& device, const OrtValue* value);
+/// The stream of a run; null where ONNX Runtime gives none.
+hipStream_t stream_of(const Ort& ort, const SessionDevice& device, OrtKernelContext* context);
+/// Throw DeviceError where a tensor has no memory: ONNX Runtime hands on an allocation that failed so.
+void check_memory(const hipdnn_rt::Argument& argument, const void* data);
+
+/// The signature of a program: that of its node, and where caches grow the number of valid rows, which the node does not have.
+NodeSignature signature_on_buffers(const hipdnn_rt::DynamicProgram& program, NodeSignature node);
+
 /// Throw ProgramError where a program's arguments are not the signature's values, position by position: in number, element type, or a size of an
 /// input that both know.
 void check_arguments(const hipdnn_rt::DynamicProgram& program, const NodeSignature& signature);
@@ -65,8 +75,9 @@ class NodeProgram {
   void run(OrtKernelContext* context) { run(context, nullptr); }
   /// Run on inputs with these dims, filled up with zeros where the program's are larger. They lie in host memory.
   void run_filled(OrtKernelContext* context, const InputDims& dims) { run(context, &dims); }
-  /// Run on arrays of the host, position by position. Throws as above.
-  void run(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs);
+  /// Run on arrays, position by position, on the stream of a run: results are there when it gets past them, those of the host at once. Throws as
+  /// above.
+  void run(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs, hipStream_t stream);
 
   const hipdnn_rt::Program& program() const { return pool_.program().program(); }
 
@@ -79,8 +90,6 @@ class NodeProgram {
   /// Whether a profiler hears of the calling thread's runs.
   bool is_profiled() const { return sinks_.file != nullptr || (sinks_.listeners->is_any() && !sinks_.listeners->here().empty()); }
   void run_profiled(std::span<const hipdnn_rt::InputArray> inputs, std::span<const hipdnn_rt::OutputArray> outputs);
-  void run_on_stream(OrtKernelContext* context, const Call& call);
-  hipdnn_rt::Memory memory_of(const OrtValue* value) const;
 
   Ort ort_;
   SessionDevice device_;

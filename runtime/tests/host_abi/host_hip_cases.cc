@@ -24,6 +24,17 @@ void test_memory_is_aligned_and_copied(const Library& library) {
   check::equal(library.hip_free(pointer), hipSuccess);
 }
 
+void test_rows_are_copied_between_pitches(const Library& library) {
+  const auto copy = library.hip.get<decltype(::hipMemcpy2DAsync)>("hipMemcpy2DAsync");
+  const std::array<char, 9> from{'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'};
+  std::string to(8, '.');
+  check::equal(copy(to.data(), 4, from.data(), 3, 2, 2, hipMemcpyDefault, nullptr), hipSuccess);
+  check::equal(to, std::string("ab..de.."));
+  check::equal(copy(to.data(), 4, from.data(), 3, 0, 2, hipMemcpyDefault, nullptr), hipSuccess);
+  check::equal(copy(to.data(), 4, from.data(), 3, 4, 2, hipMemcpyDefault, nullptr), hipErrorInvalidValue, "rows that are longer than their pitch");
+  check::equal(to, std::string("ab..de.."));
+}
+
 void test_odd_sizes_are_handled(const Library& library) {
   void* pointer = &pointer;
   check::equal(library.hip_malloc(&pointer, 0), hipSuccess);
@@ -157,6 +168,7 @@ void add_host_hip_cases(check::Suite& suite, const Library& library) {
   suite.add("host hip: the backend's calls are there", [&] { test_backends_calls_are_there(library); });
   suite.add("host hip: properties stay in their struct", [&] { test_properties_stay_in_their_struct(library); });
   suite.add("host hip: memory is aligned and copied", [&] { test_memory_is_aligned_and_copied(library); });
+  suite.add("host hip: rows are copied between pitches", [&] { test_rows_are_copied_between_pitches(library); });
   suite.add("host hip: odd sizes are handled", [&] { test_odd_sizes_are_handled(library); });
   suite.add("host hip: events tell elapsed time", [&] { test_events_tell_elapsed_time(library); });
   suite.add("host hip: there is one device", [&] { test_there_is_one_device(library); });

@@ -219,6 +219,12 @@ FAKE_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* source, siz
   return hipSuccess;
 }
 
+// Devices ask for these; no test here copies so.
+FAKE_EXPORT hipError_t hipMemcpy2DAsync(void*, size_t, const void*, size_t, size_t, size_t, hipMemcpyKind, hipStream_t) {
+  return hipErrorNotSupported;
+}
+FAKE_EXPORT hipError_t hipMemsetAsync(void*, int, size_t, hipStream_t) { return hipErrorNotSupported; }
+
 FAKE_EXPORT hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int) {
   const std::lock_guard lock(fake().mutex);
   *stream = new ihipStream_t;

@@ -36,6 +36,7 @@ std::string load_all(void* library, Driver& api) {
   load(library, "cuMemHostAlloc", api.mem_host_alloc, missing);
   load(library, "cuMemFreeHost", api.mem_free_host, missing);
   load(library, "cuMemcpyAsync", api.memcpy_async, missing);
+  load(library, "cuMemcpy2DAsync_v2", api.memcpy_2d_async, missing);
   load(library, "cuMemsetD8Async", api.memset_async, missing);
   load(library, "cuStreamCreate", api.stream_create, missing);
   load(library, "cuStreamDestroy_v2", api.stream_destroy, missing);

@@ -26,6 +26,7 @@ struct Driver {
   decltype(&::cuMemHostAlloc) mem_host_alloc = nullptr;
   decltype(&::cuMemFreeHost) mem_free_host = nullptr;
   decltype(&::cuMemcpyAsync) memcpy_async = nullptr;
+  decltype(&::cuMemcpy2DAsync_v2) memcpy_2d_async = nullptr;
   decltype(&::cuMemsetD8Async) memset_async = nullptr;
   decltype(&::cuStreamCreate) stream_create = nullptr;
   decltype(&::cuStreamDestroy_v2) stream_destroy = nullptr;

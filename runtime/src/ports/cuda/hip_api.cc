@@ -20,6 +20,15 @@ CUevent cuda(hipEvent_t event) { return reinterpret_cast<CUevent>(event); }
 CUgraph cuda(hipGraph_t graph) { return reinterpret_cast<CUgraph>(graph); }
 CUgraphExec cuda(hipGraphExec_t graph) { return reinterpret_cast<CUgraphExec>(graph); }
 
+CUcopySide side_of(const void* pointer, std::size_t pitch, bool is_host, bool is_device) {
+  CUcopySide side{};
+  side.memory_type = is_host ? CU_MEMORYTYPE_HOST : is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+  side.host = const_cast<void*>(pointer);  // the driver has one structure for what it reads and what it writes
+  side.device = device_pointer(pointer);
+  side.pitch = pitch;
+  return side;
+}
+
 /// Runs `call` with the driver on the calling thread's device.
 template <class Call>
 hipError_t on_device(Call&& call) {
@@ -119,6 +128,19 @@ HIPDNN_PORT_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* sour
   if (kind < hipMemcpyHostToHost || kind > hipMemcpyDefault) return hipErrorInvalidValue;
   if (bytes == 0) return hipSuccess;
   return on_device([&](const Driver& api) { return api.memcpy_async(device_pointer(destination), device_pointer(source), bytes, cuda(stream)); });
+}
+
+HIPDNN_PORT_EXPORT hipError_t hipMemcpy2DAsync(void* destination, size_t destination_pitch, const void* source, size_t source_pitch,
+                                               size_t width, size_t height, hipMemcpyKind kind, hipStream_t stream) {
+  if (kind < hipMemcpyHostToHost || kind > hipMemcpyDefault) return hipErrorInvalidValue;
+  CUDA_MEMCPY2D copy{};
+  copy.source = side_of(source, source_pitch, kind == hipMemcpyHostToHost || kind == hipMemcpyHostToDevice,
+                        kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice);
+  copy.destination = side_of(destination, destination_pitch, kind == hipMemcpyHostToHost || kind == hipMemcpyDeviceToHost,
+                             kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice);
+  copy.width_in_bytes = width;
+  copy.height = height;
+  return on_device([&](const Driver& api) { return api.memcpy_2d_async(&copy, cuda(stream)); });
 }
 
 HIPDNN_PORT_EXPORT hipError_t hipMemsetAsync(void* destination, int value, size_t bytes, hipStream_t stream) {

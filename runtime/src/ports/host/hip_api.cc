@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -145,6 +146,17 @@ HIPDNN_PORT_EXPORT hipError_t hipMemcpyAsync(void* destination, const void* sour
   if (bytes == 0) return hipSuccess;
   if (destination == nullptr || source == nullptr) return hipErrorInvalidValue;
   std::memmove(destination, source, bytes);
+  return hipSuccess;
+}
+
+HIPDNN_PORT_EXPORT hipError_t hipMemcpy2DAsync(void* destination, size_t destination_pitch, const void* source, size_t source_pitch,
+                                               size_t width, size_t height, hipMemcpyKind kind, hipStream_t stream) {
+  if (width > destination_pitch || width > source_pitch) return hipErrorInvalidValue;
+  for (size_t row = 0; row < height; ++row) {
+    void* to = static_cast<std::byte*>(destination) + row * destination_pitch;
+    const hipError_t status = hipMemcpyAsync(to, static_cast<const std::byte*>(source) + row * source_pitch, width, kind, stream);
+    if (status != hipSuccess) return status;
+  }
   return hipSuccess;
 }
 
