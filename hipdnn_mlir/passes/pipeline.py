@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -179,7 +180,8 @@ STEPS = TORCH_STEPS + OFFLOAD_STEPS
 PIPELINES = {"hipdnn-offload-pipeline": STEPS[1:], "hipdnn-onnx-pipeline": STEPS}
 
 
-def split_top_level(text: str) -> list[str]:
+@cache
+def split_top_level(text: str) -> Sequence[str]:
     """Split a textual pipeline at commas outside parentheses and braces."""
     parts, depth, current = [], 0, ""
     for character in text:
@@ -208,7 +210,8 @@ def pass_name(element: str) -> str:
     return pass_name(nested[2]) if nested else parse_element(element)[0]
 
 
-def parse_element(element: str) -> tuple[str, dict[str, str]]:
+@cache
+def parse_element(element: str) -> tuple[str, Mapping[str, str]]:
     """Name and options of one pipeline element: `hipdnn-offload{target=host}` -> ("hipdnn-offload", {"target": "host"})."""
     match = re.fullmatch(r"([\w.-]+)\s*(?:\{(.*)\})?", element.strip(), re.DOTALL)
     if match is None:
@@ -217,7 +220,7 @@ def parse_element(element: str) -> tuple[str, dict[str, str]]:
     return match.group(1), {key: value if equals else "true" for key, equals, value in pairs}
 
 
-def _python_pass(name: str, options: dict[str, str]) -> Callable[[ir.Operation, object], None]:
+def _python_pass(name: str, options: Mapping[str, str]) -> Callable[[ir.Operation, object], None]:
     known = PASSES[name]
     unknown = sorted(set(options) - set(known.options))
     if unknown:
@@ -256,7 +259,7 @@ def _add(manager: PassManager, element: str, defaults: Mapping[str, str]) -> Non
     name, options = parse_element(element)
     if name in PASSES:
         known = {key: value for key, value in defaults.items() if key in PASSES[name].options}
-        manager.add(_python_pass(name, known | options), name=name, argument=name)
+        manager.add(_python_pass(name, {**known, **options}), name=name, argument=name)
         return
     try:
         manager.add(element)

@@ -31,10 +31,8 @@ def share_operators(module: ir.Operation) -> None:
     for function in functions(module):
         seen: dict[Any, ir.OpView] = {}
         for op in operations(function):
-            if not is_constant(op) and isinstance(lookup(op), Reject):
-                continue
             first = seen.setdefault(_key(op), op)
-            if first is op:
+            if first is op or (not is_constant(op) and isinstance(lookup(op), Reject)):
                 continue
             for old, new in zip(op.results, first.results, strict=True):
                 old.replace_all_uses_with(new)
