@@ -92,31 +92,52 @@ def _moved(value: ir.Value) -> tuple[Movement, list[ir.Value]] | None:
 
 def _source(value: ir.Value, moves: tuple[type[Movement], ...]) -> ir.Value | None:
     """The value that all elements are of, before movements of some kinds; None where there are several."""
-    found = _moved(value)
-    if found is None or not isinstance(found[0], moves):
-        return value
-    sources = {_source(operand, moves) for operand in found[1]}
+    sources, pending, seen = set[ir.Value](), [value], set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        found = _moved(value)
+        if found is None or not isinstance(found[0], moves):
+            sources.add(value)
+        else:
+            pending += found[1]
     return sources.pop() if len(sources) == 1 else None
 
 
 def _last(op: ir.OpView) -> ir.OpView:
     """The last of the reshapes and transposes behind an op, which nothing else reads."""
-    reading = readers(op.results[0])
-    if len(reading) != 1 or isinstance(reading[0], func.ReturnOp):
-        return op
-    (behind,) = reading
-    is_alone = len([operand for operand in behind.operands if is_tensor(operand.type)]) == 1
-    return _last(behind) if is_alone and isinstance(movement_of(behind), Reshape | Permute) else op
+    while True:
+        reading = readers(op.results[0])
+        if len(reading) != 1 or isinstance(reading[0], func.ReturnOp):
+            return op
+        (behind,) = reading
+        is_alone = len([operand for operand in behind.operands if is_tensor(operand.type)]) == 1
+        if not is_alone or not isinstance(movement_of(behind), Reshape | Permute):
+            return op
+        op = behind
 
 
 def _order(value: ir.Value, source: ir.Value) -> Array:
     """The numbers of the source's elements that a value has, in C order."""
-    if value == source:
-        return np.arange(prod(dims_of(source)), dtype=np.int32).reshape(dims_of(source))
-    found = _moved(value)
-    assert found is not None  # else it would be the source
-    move, values = found
-    parts = [_order(operand, source) for operand in values]
+    known = {source: np.arange(prod(dims_of(source)), dtype=np.int32).reshape(dims_of(source))}
+    pending = [value]
+    while pending:
+        found = _moved(pending[-1])
+        if pending[-1] in known or found is None:
+            pending.pop()
+            continue
+        move, values = found
+        missing = [operand for operand in values if operand not in known]
+        if missing:
+            pending += missing
+        else:
+            known[pending.pop()] = _applied(move, [known[operand] for operand in values])
+    return known[value]
+
+
+def _applied(move: Movement, parts: list[Array]) -> Array:
     match move:
         case Reshape():
             return parts[0].reshape(move.dims)

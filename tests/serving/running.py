@@ -50,19 +50,25 @@ def free_port() -> int:
             return port
 
 
-def _started(command: list[str], environment: dict[str, str], folder: Path) -> subprocess.Popen[bytes]:
-    """A server that is ready; it is started again where Ray's own processes were too late, which have 30 s."""
+def _started(command: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """A server that is ready, and its ports; it is started again where Ray's own processes were too late, which have 30 s."""
+    # Ray's sockets have long names, for which folders of pytest leave no room.
+    environment = {name: value for name, value in os.environ.items() if name not in ("TMPDIR", "RAY_ADDRESS")}
     end = time.monotonic() + _START_S
     while True:
+        ports = {name: free_port() for name in ("port", "grpc-port", "metrics-port")}
+        flags = [text for name, port in ports.items() for text in (f"--{name}", str(port))]
         with (folder / "out").open("w") as out, (folder / "errors").open("w") as errors:
             # In a session of its own it has its share of the CPUs, whatever else runs.
-            process = subprocess.Popen(command, stdout=out, stderr=errors, env=environment, start_new_session=True)
+            process = subprocess.Popen(
+                [*command, *flags], stdout=out, stderr=errors, env=environment, start_new_session=True
+            )
         while process.poll() is None and " serves " not in (folder / "out").read_text():
             if time.monotonic() > end:
                 process.kill()
             time.sleep(0.1)
         if process.poll() is None:
-            return process
+            return process, [*ports.values()]
         message = (folder / "errors").read_text()[-2000:]
         assert "on a busy machine, try again" in message, message
         assert time.monotonic() < end, message
@@ -71,14 +77,10 @@ def _started(command: list[str], environment: dict[str, str], folder: Path) -> s
 @contextmanager
 def serving(folder: Path, *arguments: object) -> Iterator[Running]:
     """A server that is ready; what it prints goes to files in a folder."""
-    ports = {name: free_port() for name in ("port", "grpc-port", "metrics-port")}
-    flags = [text for name, port in ports.items() for text in (f"--{name}", str(port))]
-    command = [sys.executable, "-P", "-m", "hipdnn_mlir", "serve", *map(str, arguments), *flags]
-    # Ray's sockets have long names, for which folders of pytest leave no room.
-    environment = {name: value for name, value in os.environ.items() if name not in ("TMPDIR", "RAY_ADDRESS")}
-    process = _started(command, environment, folder)
+    command = [sys.executable, "-P", "-m", "hipdnn_mlir", "serve", *map(str, arguments)]
+    process, ports = _started(command, folder)
     try:
-        yield Running(process.pid, *(f"127.0.0.1:{port}" for port in ports.values()))
+        yield Running(process.pid, *(f"127.0.0.1:{port}" for port in ports))
     finally:
         process.send_signal(signal.SIGTERM)
         try:
