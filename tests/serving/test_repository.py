@@ -55,9 +55,9 @@ def test_what_is_not_clear_is_an_error(tmp_path: Path) -> None:
 
 
 def test_replicas_of_two_servers_never_share_a_port() -> None:
-    first = deployment._replica_ports()
+    first = deployment._own_ports()
     low, high = (first[f"RAY_SERVE_DIRECT_INGRESS_{end}_GRPC_PORT"] for end in ("MIN", "MAX"))
     with socket.socket(socket.AF_INET6) as taken:
         taken.bind(("", low))
-        second = deployment._replica_ports()
+        second = deployment._own_ports()
     assert not set(second.values()) & set(range(low, high + 1))
