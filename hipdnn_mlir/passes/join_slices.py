@@ -125,7 +125,7 @@ class _Joining:
         channels = dims_of(parts[0].source)[_CHANNELS]
         if [part.first for part in parts] != [0, *ends[:-1]] or ends[-1] != channels:
             return None
-        largest = max(parts, key=lambda part: dims_of(part.convolution.weight)).convolution
+        largest = max(parts, key=lambda part: dims_of(part.convolution.weight)[2:]).convolution
         filters = []
         for part in parts:
             around = borders(largest, part.convolution)

@@ -173,8 +173,8 @@ def test_parts_of_the_channels_are_one_convolution(monkeypatch: pytest.MonkeyPat
     model = mixed()
     x = np.random.default_rng(8).standard_normal((2, 36, 11, 14)).astype(np.float32)
     program, modules = compile_for_emulator(model, monkeypatch, target="sm_90")
-    assert [step.kind for step in program.model.steps][:1] == ["launch"]
-    assert sum(step.kind == "execute" for step in program.model.steps) == 1
+    assert [step.kind for step in program.model.steps].count("execute") == 1
+    assert len(program.model.steps) == 3  # the image is brought into the order of its channels first
     (got,) = run(program, {"x": x}, modules)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(got, session.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
