@@ -8,7 +8,7 @@ from torch_mlir.dialects import func, torch
 from .blocks import operations
 from .constants import constant_values
 from .types import tensor_type
-from .view import argument
+from .view import argument, producer, readers
 from .view_chains import dims_of
 
 _OPERANDS = ("input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups")
@@ -19,6 +19,17 @@ def convolutions_of_constants(function: func.FuncOp) -> list[torch.AtenConvoluti
     found = [op for op in operations(function) if isinstance(op, torch.AtenConvolutionOp)]
     constants = constant_values(function) if found else set()
     return [op for op in found if op.weight in constants]
+
+
+def lone_convolution(value: ir.Value, constants: set[ir.Value]) -> torch.AtenConvolutionOp | None:
+    """The convolution that a value is, which one op alone reads, with constant filter and bias, static dims and one type throughout."""
+    op = producer(value)
+    if not isinstance(op, torch.AtenConvolutionOp) or len(readers(value)) != 1 or argument(op.transposed):
+        return None
+    own = [op.weight] if argument(op.bias) is None else [op.weight, op.bias]
+    kinds = [tensor_type(operand.type) for operand in (*own, op.input, op.result)]
+    is_known = constants.issuperset(own) and all(kind.is_static for kind in kinds)
+    return op if is_known and len({kind.dtype for kind in kinds}) == 1 else None
 
 
 def is_of_one_pixel(convolution: torch.AtenConvolutionOp) -> bool:

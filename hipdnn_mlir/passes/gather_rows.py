@@ -50,6 +50,15 @@ def gather_rows(module: ir.Operation, *, target: str = "host") -> None:
         erase_dead(function)
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of `length` elements, of which each of `batch` images has them in one order."""
+
+    batch: int
+    length: int
+    order: Array
+
+
 def _gather(op: torch.AtenCatOp) -> None:
     last = _last(op)
     result = last.results[0]
@@ -66,11 +75,11 @@ def _gather(op: torch.AtenCatOp) -> None:
         result.replace_all_uses_with(reshaped(_gathered(source, rows), dims_of(result)))
 
 
-def _is_worth_it(rows: "_Rows", source: ir.Value) -> bool:
+def _is_worth_it(rows: _Rows, source: ir.Value) -> bool:
     return len(rows.order) <= _MOST_ROWS and rows.length * tensor_type(source.type).dtype.bytes >= _LEAST_BYTES
 
 
-def _gathered(source: ir.Value, rows: "_Rows") -> ir.Value:
+def _gathered(source: ir.Value, rows: _Rows) -> ir.Value:
     """The rows of a source in their order, at the current insertion point."""
     count = prod(dims_of(source)) // (rows.batch * rows.length)
     seen = reshaped(source, (rows.batch, count, rows.length))
@@ -149,15 +158,6 @@ def _applied(move: Movement, parts: list[Array]) -> Array:
         case Concat():
             return np.concatenate(parts, move.axis)
     raise TypeError(move)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of `length` elements, of which each of `batch` images has them in one order."""
-
-    batch: int
-    length: int
-    order: Array
 
 
 def _rows(elements: Array, dims: tuple[int, ...]) -> _Rows | None:

@@ -9,11 +9,11 @@ from torch_mlir.dialects import torch
 from ..ir.blocks import erase_dead, functions, operations
 from ..ir.claims import has_code
 from ..ir.constants import constant_values, tensor_operands
-from ..ir.convolutions import borders, with_operands
+from ..ir.convolutions import borders, lone_convolution, with_operands
 from ..ir.literals import splat
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type
-from ..ir.view import argument, producer, readers
+from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, joined, movement_of, padded
 from ..ops.spec import Concat, Slice
 from ..targets.table import find_target
@@ -95,14 +95,8 @@ class _Joining:
             op.erase()
 
     def _part(self, value: ir.Value) -> _Part | None:
-        op = producer(value)
-        if not isinstance(op, torch.AtenConvolutionOp) or argument(op.transposed) or len(readers(value)) != 1:
-            return None
-        constants = [op.weight] if argument(op.bias) is None else [op.weight, op.bias]
-        kinds = [tensor_type(operand.type) for operand in (*constants, op.input, op.result)]
-        if not self._constants.issuperset(constants) or not all(kind.is_static for kind in kinds):
-            return None
-        if len({kind.dtype for kind in kinds}) != 1:
+        op = lone_convolution(value, self._constants)
+        if op is None:
             return None
         cut = producer(op.input)
         move = movement_of(cut)

@@ -10,11 +10,11 @@ from torch_mlir.dialects import torch
 
 from ..ir.blocks import erase_dead, functions, operations
 from ..ir.constants import constant_values
-from ..ir.convolutions import borders, with_operands
+from ..ir.convolutions import borders, lone_convolution, with_operands
 from ..ir.literals import literal
 from ..ir.module_pass import module_pass
 from ..ir.types import tensor_type
-from ..ir.view import argument, producer, readers
+from ..ir.view import argument, producer
 from ..ir.view_chains import dims_of, padded, reshaped
 
 
@@ -93,16 +93,8 @@ class _Merging:
 
     def _convolution(self, value: ir.Value, reader: ir.OpView) -> torch.AtenConvolutionOp | None:
         """The convolution of constants that a value is, and that `reader` alone reads."""
-        op = producer(value)
-        if not isinstance(op, torch.AtenConvolutionOp) or len(readers(value)) != 1 or argument(op.transposed):
-            return None
-        bias = _bias(op)
-        operands = [op.weight] if bias is None else [op.weight, bias]
-        kinds = [tensor_type(operand.type) for operand in (*operands, op.input, op.result)]
-        is_taken = self._constants.issuperset(operands) and len({kind.dtype for kind in kinds}) == 1
-        return (
-            op if is_taken and all(kind.is_static for kind in kinds) and reader.result.type == op.result.type else None
-        )
+        op = lone_convolution(value, self._constants)
+        return op if op is not None and reader.result.type == op.result.type else None
 
     def _is_for_channels(self, value: ir.Value, result: ir.Value) -> bool:
         """Whether a value is a constant with one number for each channel of a result."""
