@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 import onnx
 from google.protobuf.message import Message
@@ -42,7 +43,7 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
     for node in all_nodes(checked.graph):
         _check_equation(node, where)
         _check_attributes(node, where)
-        _check_parts(node, where)
+        _check_counts(node, where)
         if _is_unchecked(node, version):
             node.domain = _UNCHECKED
     try:
@@ -83,12 +84,17 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _check_parts(node: onnx.NodeProto, where: str) -> None:
-    """Refuse a Split into other than its results, on which onnx's inference (1.23.2) dies, and torch-mlir does not end."""
-    parts = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), None)
-    if node.op_type == "Split" and parts not in (None, len(node.output)):
-        message = f"num_outputs of Split {node.name!r} is not the number of its results"
-        raise ModelError(message, where=where, expected=str(len(node.output)), got=str(parts))
+def _check_counts(node: onnx.NodeProto, where: str) -> None:
+    """Refuse a Split into other than its results, and a batch of less than no dims: onnx's inference (1.23.2) dies on both."""
+    for attribute in node.attribute:
+        expected = None
+        if (node.op_type, attribute.name) == ("Split", "num_outputs") and attribute.i != len(node.output):
+            expected = f"{len(node.output)}, the number of its results"
+        if attribute.name == "batch_dims" and attribute.i < 0:
+            expected = "at least 0"
+        if expected:
+            message = f"{attribute.name} of {node.op_type} {node.name!r} is out of range"
+            raise ModelError(message, where=where, expected=expected, got=str(attribute.i))
 
 
 def check_strictly(model: onnx.ModelProto, where: str) -> None:
@@ -131,15 +137,17 @@ def _check_texts(message: Message, where: str) -> None:
                 raise ModelError(f"not a valid ONNX model: a {field.name} is not UTF-8", where=where, got=repr(each))
 
 
-def check_declared_types(model: onnx.ModelProto, where: str) -> None:
-    """Every result has the element type that the model declares for it: ONNX Runtime, too, takes sizes alone as hints.
+def check_element_types(model: onnx.ModelProto, where: str) -> None:
+    """Every operand has an element type that its operator takes, and every result the one that the model declares for it.
+
+    As in ONNX Runtime, which takes sizes alone as hints; torch-mlir (20261001) dies on types that no version of an operator takes.
 
     Args:
         model: without large initializers; not modified.
         where: the model's file, for messages.
 
     Raises:
-        ModelError: a node computes another type.
+        ModelError: a node takes or computes another type.
     """
     declared = _element_types(model.graph)
     bare = onnx.ModelProto()
@@ -151,7 +159,9 @@ def check_declared_types(model: onnx.ModelProto, where: str) -> None:
         made_of = _element_types(inferred(bare, follows_data=False).graph)
     except onnx.shape_inference.InferenceError:  # whoever compiles the model says so
         return
+    version = next((entry.version for entry in model.opset_import if not entry.domain), 1)
     for node in model.graph.node:
+        _check_operands(node, version, made_of, where)
         for name in node.output:
             stated, made = declared.get(name), made_of.get(name)
             if stated and made and stated != made:
@@ -164,8 +174,36 @@ def check_declared_types(model: onnx.ModelProto, where: str) -> None:
                 )
 
 
+def _check_operands(node: onnx.NodeProto, version: int, made_of: Mapping[str, int], where: str) -> None:
+    if node.domain or not onnx.defs.has(node.op_type, version):
+        return
+    operands = _operand_types(node.op_type, version)
+    for index, name in enumerate(node.input):
+        operand, types = operands[min(index, len(operands) - 1)]
+        made = made_of.get(name)
+        if made and f"tensor({_type_name(made)})" not in types:
+            raise ModelError(
+                f"{name!r}, {operand} of {node.op_type} {node.name!r}, has an element type that this operator does not take",
+                where=where,
+                expected=", ".join(sorted(types)),
+                got=f"tensor({_type_name(made)})",
+                hint="add a Cast",
+            )
+
+
+@cache
+def _operand_types(operator: str, version: int) -> list[tuple[str, frozenset[str]]]:
+    """Operands by name, with the types that they have in a version or in the newest, for bf16 is in models of versions without it."""
+    newest = {operand.name: operand.types for operand in onnx.defs.get_schema(operator).inputs}
+    operands = onnx.defs.get_schema(operator, version).inputs
+    return [(operand.name, frozenset(operand.types | newest.get(operand.name, set()))) for operand in operands]
+
+
 def _element_types(graph: onnx.GraphProto) -> dict[str, int]:
-    return {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.output)}
+    values = {
+        value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.value_info, *graph.output)
+    }
+    return values | {tensor.name: tensor.data_type for tensor in graph.initializer}
 
 
 def _type_name(element_type: int) -> str:

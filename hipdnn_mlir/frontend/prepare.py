@@ -16,7 +16,7 @@ from ..dynamic.facts import Fact
 from ..ir.imported import Weights
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
-from .check import check_constants, check_declared_types, check_model, check_outputs
+from .check import check_constants, check_element_types, check_model, check_outputs
 from .constant_branches import write_choices
 from .conversions import drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
@@ -138,7 +138,7 @@ def _without_weights(
     _set_shapes(slim, shapes)
     _add_inputs(graph, weights)
     check_model(slim, where)
-    check_declared_types(slim, where)
+    check_element_types(slim, where)
     slim = _upgrade(inline_local_functions(slim), where)
     drop_dropout(slim)
     widen_square_masks(slim.graph)

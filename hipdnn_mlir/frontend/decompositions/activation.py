@@ -3,11 +3,15 @@
 import math
 from collections.abc import Sequence
 
+from ...ops.spec import Refusal
 from .call import Call
 from .registry import CONTRIB, decomposes
 
 QUICK_GELU = 1.702
 """The factor that hipdnn-fuse-activations knows, whatever a type makes of it."""
+
+
+_PARAMETERS = {"HardSigmoid": 2, "Clip": 2, "LeakyRelu": 1, "Elu": 1}
 
 
 def gelu(call: Call, x: str, approximate: str = "none") -> str:
@@ -95,6 +99,8 @@ def bias_split_gelu(call: Call) -> Sequence[str | None]:
 
 def activate(call: Call, x: str, name: str, parameters: Sequence[float]) -> str:
     """A fused node's activation, with its parameters in the order of ONNX's attributes."""
+    if len(parameters) < _PARAMETERS.get(name, 0):
+        raise Refusal("attribute", f"{len(parameters)} parameters of {name}")
     if name == "HardSigmoid":
         return call.op(name, x, alpha=parameters[0], beta=parameters[1])
     if name == "Clip":

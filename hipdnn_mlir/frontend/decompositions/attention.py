@@ -185,7 +185,7 @@ def _biases(call: Call, q: str, k: str, past: str, lengths: str | None) -> tuple
 
 def _padded(call: Call, mask: str, k: str) -> str:
     """The mask for all keys: those that it does not reach are masked."""
-    have, want = call.dims(mask)[-1], call.dims(k)[2]
+    have, want = call.size_if_known(mask, -1), call.size_if_known(k, 2)
     if have is None or want is None or have in (1, want):
         return mask
     pads = call.ints(*[0] * (2 * call.rank(mask) - 1), want - have)

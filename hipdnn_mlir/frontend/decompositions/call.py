@@ -85,11 +85,14 @@ class Call:
         return found
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """The attribute's value; texts as str."""
+        """The attribute's value; texts as str; refuses another type than the default's."""
         if name not in self._attributes:
             return default
         value = onnx.helper.get_attribute_value(self._attributes[name])
-        return value.decode(errors="replace") if isinstance(value, bytes) else value
+        value = value.decode(errors="replace") if isinstance(value, bytes) else value
+        if default is not None and not isinstance(value, type(default)):
+            raise Refusal("attribute", f"{name} {value!r}, expected a value of type {type(default).__name__}")
+        return value
 
     def one_of(self, choices: Collection[Any], name: str, default: Any = None) -> Any:
         """The attribute's value; refuses any but the choices."""
@@ -104,6 +107,10 @@ class Call:
         if not isinstance(value, int) or value < 1:
             raise Refusal("attribute", f"{name} {value}, expected at least 1")
         return value
+
+    def float_kind(self, name: str) -> int:
+        """An attribute that is an ONNX element type, f32 where it is left out; refuses other than floats."""
+        return int(self.one_of((FLOAT, DOUBLE, FLOAT16, BFLOAT16), name, FLOAT))
 
     def wants(self, index: int) -> bool:
         """Whether the result is used by name."""
@@ -187,7 +194,7 @@ class Call:
     def outs(self, op: str, *inputs: str | None, count: int, domain: str = "", **attributes: Any) -> list[str]:
         """Write a node with several results."""
         outputs = [self.fresh() for _ in range(count)]
-        given = {name: value for name, value in attributes.items() if value is not None}
+        given = {name: value for name, value in attributes.items() if value is not None and value != []}
         operands = [name or "" for name in inputs]
         while operands and not operands[-1]:
             operands.pop()
@@ -199,9 +206,13 @@ class Call:
         return self.outs(op, *inputs, count=1, domain=domain, **attributes)[0]
 
     def const(self, array: Any, kind: int = 0) -> str:
-        """A constant of the array's dtype, or of an ONNX element type."""
+        """A constant of the array's dtype, or of an ONNX element type; refuses numbers that this type does not have."""
         dtype = onnx.helper.tensor_dtype_to_np_dtype(kind) if kind else None
-        return self._graph.constant(np.asarray(array, dtype))
+        try:
+            made = np.asarray(array, dtype)
+        except OverflowError as error:
+            raise Refusal("dtype", f"{array} is no number of type {dtype}") from error
+        return self._graph.constant(made)
 
     def number(self, number: float, like: str) -> str:
         """A scalar of the element type of a value."""
@@ -255,7 +266,7 @@ class Call:
 
     def length(self, value: str, axis: int) -> str:
         """One size as a list of one int64; computed, for the same nodes are to be written whatever the size."""
-        first = axis % self.rank(value)
+        first = self.axis(value, axis)
         return self.op("Shape", value, start=first, end=first + 1)
 
     def concat(self, axis: int, *values: str) -> str:

@@ -33,7 +33,10 @@ def contrib_attention(call: Call) -> Sequence[str | None]:
     projected = call.op("MatMul", call.need(0), weights)
     if bias:
         projected = call.op("Add", projected, bias)
-    parts = call.split(projected, 2, call.attr("qkv_hidden_sizes") or [third] * 3)
+    sizes = call.attr("qkv_hidden_sizes", []) or [third] * 3
+    if len(sizes) != 3:
+        raise Refusal("attribute", f"qkv_hidden_sizes {sizes}, expected three")
+    parts = call.split(projected, 2, sizes)
     q, k, v = (split_heads(call, part, heads) for part in parts)
     past, state = call.arg(4), call.ints(0)
     if past:
@@ -282,7 +285,7 @@ def _past(call: Call, query: str, past_key: str | None) -> str:
     if past_key is None:
         return call.ints(0)
     is_data = call.attr("sliding_window_cache", 0) or call.arg(PAGES) or _is_buffer(call)
-    if call.dims(past_key)[0] == 1 and not is_data:
+    if call.size_if_known(past_key, 0) == 1 and not is_data:
         return call.length(past_key, 2)
     last = call.reshape(call.cast(call.need(5), INT64), -1, 1, 1, 1)
     before = call.op("Sub", call.op("Add", last, call.ints(1)), call.length(query, 1))
@@ -307,7 +310,7 @@ def _extended(call: Call, past: str, new: str, count: str) -> str:
         places = call.range(call.op("Max", call.length(past, 2), total))
         return call.op("CacheUpdate", past, new, call.reshape(count, -1), places, domain=HIPDNN_DOMAIN)
     joined = call.concat(2, past, new)
-    if call.dims(past)[0] == 1:
+    if call.size_if_known(past, 0) == 1:
         return joined
     places = call.unsqueeze(call.range(call.length(joined, 2)), 1)
     return call.op("Where", call.op("Equal", places, count), call.slice(new, 2, 0, 1), joined)

@@ -1,5 +1,6 @@
 """Mixtures of experts: each row goes through the few experts that a router chooses for it."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,18 +75,18 @@ def _codes(call: Call, number: int) -> _Layer | None:
     weights, scales, bias = (call.arg(2 + 3 * number + part) for part in range(3))
     if weights is None or scales is None:
         return None
-    bits = call.attr(f"fc{number + 1}_expert_weight_bits") or call.attr("expert_weight_bits", 4)
+    bits = call.attr(f"fc{number + 1}_expert_weight_bits", 0) or call.attr("expert_weight_bits", 4)
     if bits not in (4, 8):
         raise Refusal("attribute", f"experts of {bits} bits, expected 4 or 8")
     experts, n, width = (call.size(weights, axis) for axis in range(3))
     if call.size(scales, 1) != n:  # the builder does not say it where it means -1, "as the provider likes it"
         raise Refusal("attribute", _PREPACKED)
     depth = width * 8 // bits
-    block = call.attr("block_size") or depth
+    block = call.attr("block_size", 0) or depth
     blocks = -(-depth // block)
     zeros = call.arg(11 + number)
     if zeros and bits == 4:  # rows of bytes: of the blocks of a column, or of the columns of an expert
-        lines, length = (experts * n, blocks) if call.attr("block_size") else (experts, n)
+        lines, length = (experts * n, blocks) if call.attr("block_size", 0) else (experts, n)
         zeros = call.cast(call.slice(halves(call, call.reshape(zeros, lines, -1)), 1, 0, length), TensorProto.UINT8)
     zeros = call.reshape(zeros, experts, n, blocks) if zeros else None
     return _Layer(weights, bias, call.reshape(call.cast(scales, FLOAT), experts, n, blocks), zeros, bits, block)
@@ -166,8 +167,8 @@ _ACTIVATIONS: Mapping[str, Callable[[Call, str], str]] = {
 
 def _swiglu(call: Call, gate: str, linear: str) -> str:
     """G * sigmoid(alpha * G) * (L + beta), with limits above G and on both sides of L."""
-    limit = call.attr("swiglu_limit")
-    if limit is not None:
+    limit = call.attr("swiglu_limit", math.inf)
+    if limit != math.inf:
         low, high = call.const(-limit, FLOAT), call.const(limit, FLOAT)
         gate, linear = call.op("Min", gate, high), call.op("Max", call.op("Min", linear, high), low)
     alpha, beta = call.attr("activation_alpha", 1.0), call.attr("activation_beta", 0.0)

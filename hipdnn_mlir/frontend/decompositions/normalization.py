@@ -23,7 +23,7 @@ def rms_normalization(call: Call) -> Sequence[str | None]:
     """
     x, rank = call.need(0), call.rank(call.need(0))
     axes = range(call.axis(x, call.attr("axis", -1)), rank)
-    return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), call.attr("stash_type", FLOAT))]
+    return [rms_norm(call, x, call.need(1), [*axes], call.attr("epsilon", 1e-5), call.float_kind("stash_type"))]
 
 
 @decomposes("LayerNormalization")
@@ -148,7 +148,7 @@ def group_normalization(call: Call) -> Sequence[str | None]:
     Source: ONNX, GroupNormalization-18 and -21.
     """
     x, groups = call.need(0), call.count("num_groups")
-    precision = call.attr("stash_type", FLOAT) if call.opset >= 21 else call.precision(x)
+    precision = call.float_kind("stash_type") if call.opset >= 21 else call.precision(x)
     inner = [1] * (call.rank(x) - 2)
     normalized = call.cast(
         _normalize_groups(call, call.cast(x, precision), groups, call.attr("epsilon", 1e-5)), call.kind(x)

@@ -342,7 +342,7 @@ def gather_block_quantized(call: Call) -> Sequence[str | None]:
     data, indices, scales, zeros = call.need(0), call.need(1), call.need(2), call.arg(3)
     bits, block = call.attr("bits", 4), call.count("block_size", 128)
     last = call.rank(data) - 1
-    if call.attr("gather_axis", 0) != 0 or call.attr("quantize_axis", 1) % (last + 1) != last or last != 1:
+    if call.attr("gather_axis", 0) != 0 or last != 1 or call.axis(data, call.attr("quantize_axis", 1)) != last:
         raise Refusal("attribute", "a gather of other than rows, or blocks along other than rows")
     if call.kind(data) != TensorProto.UINT8 or bits not in (4, 8):
         raise Refusal("dtype", f"{bits} bits in elements of type {call.kind(data)}, expected 4 or 8 in uint8")

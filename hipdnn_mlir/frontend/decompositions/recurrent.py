@@ -201,6 +201,8 @@ def _parts(call: Call, x: str, gates: int, defaults: Sequence[str]) -> Iterator[
     """The directions, with the inputs of each times their weights."""
     weights, recurrence, bias, peepholes = call.need(1), call.need(2), call.arg(3), call.arg(7)
     hidden, width = call.size(recurrence, 2), gates * call.size(recurrence, 2)
+    if hidden < 1 or call.size(weights, 1) != width:
+        raise Refusal("shape", f"{call.size(weights, 1)} rows of weights for {gates} gates of {hidden}")
     activations = list(_activations(call, call.size(weights, 0), defaults))
     for index in range(call.size(weights, 0)):
         own, own_recurrence = (
@@ -224,6 +226,8 @@ def _activations(call: Call, directions: int, defaults: Sequence[str]) -> Iterat
     """The activations of each direction, which take the parameters that are stated one after the other."""
     named = call.attr("activations", list(defaults) * directions)
     names = [name.decode() if isinstance(name, bytes) else name for name in named]
+    if len(names) != directions * len(defaults):
+        raise Refusal("attribute", f"{len(names)} activations, expected {directions * len(defaults)}")
     alphas, betas = (iter(call.attr(f"activation_{name}", [])) for name in ("alpha", "beta"))
     clip = call.attr("clip", 0.0)
     found: list[Activation] = []

@@ -4,11 +4,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto
 
 from ...ops.evaluate import Array
 from ...ops.spec import Refusal
-from .call import FLOAT, Call
+from .call import Call
 from .registry import decomposes
 
 MAX_MATRIX_ELEMENTS = 1 << 24
@@ -131,10 +130,7 @@ def window(call: Call) -> Sequence[str | None]:
     with np.errstate(invalid="ignore"):  # a symmetric window of one element is not a number
         angles = np.arange(size) * math.tau / np.float64(size if call.attr("periodic", 1) else size - 1)
     values = mean - first * np.cos(angles) + second * np.cos(2 * angles)
-    kind = call.attr("output_datatype", FLOAT)
-    if kind not in (FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16):
-        raise Refusal("dtype", f"a window of type {TensorProto.DataType.Name(kind)}")
-    return [call.const(values, kind)]
+    return [call.const(values, call.float_kind("output_datatype"))]
 
 
 def _declared(call: Call) -> int:

@@ -159,6 +159,9 @@ def _ranges(op: OpView) -> tuple[Dims, Dims]:
         from_start = start + size if start < 0 else start
         firsts[axis] = min(max(from_start, 0), size if step > 0 else size - 1)
         strides[axis] = step
+    for first, step, count, size in zip(firsts, strides, op.results[0].static_dims(), dims, strict=True):
+        if count and not 0 <= first + (count - 1) * step < size:  # ends are data, and the result's size a declaration
+            raise Refusal("shape", f"{count} elements of {size}, from {first} on in steps of {step}")
     return tuple(firsts), tuple(strides)
 
 
