@@ -141,6 +141,15 @@ def test_channels_are_filled_up(channels: int, filled: int) -> None:
     assert 4 * filled * 9 in {weight.size for weight in program.weights.values()}
 
 
+@pytest.mark.parametrize(("apart", "steps"), [(15, 1), (16, 2)])
+def test_nothing_is_fused_into_filters_that_cudnn_fuses_slowly(apart: int, steps: int) -> None:
+    b = GraphBuilder("conv")
+    x, w = b.input("x", [1, 64, 40, 40], TensorProto.FLOAT16), _half(b, [64, 64, 3, 3])
+    y = b.op("Relu", b.op("Conv", x, w, dilations=[apart, apart], pads=[apart] * 4))
+    program = hipdnn_mlir.compile(b.model({y: [1, 64, 40, 40]}, dtype=TensorProto.FLOAT16), target="sm_90")
+    assert len([step for step in summaries(program) if step not in ("copy", "cast")]) == steps
+
+
 def _half(b: GraphBuilder, dims: list[int]) -> str:
     return b.constant(b.rng.standard_normal(dims), "float16", "weight")
 

@@ -114,7 +114,8 @@ class _Writer:
             kind = helper.np_dtype_to_tensor_dtype(array.dtype)
             self._made[-1].attribute.append(helper.make_attribute("to", kind))
             length = name
-        return self._node("Add", length, self._constant(rest)) if rest.any() or rest.size > 1 else length
+        is_same = not rest.any() and rest.size == 1 and rest.ndim <= 1  # else the sum has its shape
+        return length if is_same else self._node("Add", length, self._constant(rest))
 
     def _move_range(self, node: onnx.NodeProto) -> None:
         """Count from 0 on, and add the number of valid rows."""

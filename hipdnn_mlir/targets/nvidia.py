@@ -13,7 +13,7 @@ from ..ops.spec import Refusal
 from ..ops.strides import restride
 from .graph_parts import copied, counts_or_bounds, result_of, starts_with
 from .rocm import HipblasltMatmul
-from .rules import ATTENTION, MATMUL, AnchorEpilogue
+from .rules import ATTENTION, CONVOLUTION, MATMUL, AnchorEpilogue
 
 _FEATURE_MULTIPLE, _MOST_FEATURES = 8, 128
 _KEY_MULTIPLE = 8
@@ -33,13 +33,18 @@ class CublasltMatmul(AnchorEpilogue):
 
 _LEAST_ROWS = 128
 """Rows of a tile of cuDNN's."""
+_FARTHEST = 31
+"""Pixels from the first to the last one of a filter."""
 
 
 class CudnnEpilogue(AnchorEpilogue):
-    """An anchor with a chain of pointwise nodes, but for some matmuls only what cuBLASLt has, too.
+    """An anchor with a chain of pointwise nodes, but nothing behind wide filters, and for some matmuls only what cuBLASLt has, too.
 
-    Those are matmuls of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides, nor where a matrix that
-    is multiplied, added or a result has elements that are adjacent along neither rows nor columns. And matmuls of few rows: cuDNN's fused
+    cuDNN 9.19 fuses into filters of 32 pixels at most, or else slowly: f16 of 256 channels, 28 x 28 pixels, 3 x 3 of them 15 apart with a
+    ReLU take 17 us of an H200, 16 apart 1207 us, and without the ReLU 14 us. DeepLab has such.
+
+    The matmuls are of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides, nor where a matrix that
+    is multiplied, added or a result has elements that are adjacent along neither rows nor columns. Or they are of few rows: cuDNN's fused
     matmul has one tile of rows then, so few multiprocessors read the weights. f16 of 32 x 2048 x 8192 with a swish and a product take
     171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
     """
@@ -48,6 +53,8 @@ class CudnnEpilogue(AnchorEpilogue):
         """Why the graph is not taken, or None."""
         if refusal := super().refuses(graph):
             return refusal
+        if graph.nodes[0].type == CONVOLUTION and len(graph.nodes) > 1 and _reach(graph) > _FARTHEST:
+            return f"has an epilogue behind a filter of {_reach(graph) + 1} pixels"
         if graph.nodes[0].type != MATMUL:
             return None
         scattered = next((tensor for tensor in _matrices(graph) if 1 not in _steps_of(tensor)), None)
@@ -61,6 +68,14 @@ class CudnnEpilogue(AnchorEpilogue):
         if has_batches:
             return f"has a matmul of several dims of batches, {list(dims[:-2])}, that cuBLASLt does not take"
         return f"computes more than cuBLASLt on a matmul of {rows} rows slowly"
+
+
+def _reach(graph: Graph) -> int:
+    """Pixels from the first to the last one that the filter of a convolution reads along one axis, where that is most."""
+    node = graph.nodes[0]
+    sizes = graph.tensors[node.inputs[A.OPERATION_CONVOLUTION_FORWARD_W]].dims[2:]
+    (dilations,) = (values for name, _, values in node.attributes if name == A.CONVOLUTION_DILATIONS)
+    return max((size - 1) * step for size, step in zip(sizes, dilations, strict=True))
 
 
 def _matrices(graph: Graph) -> list[Tensor]:

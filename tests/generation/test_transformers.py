@@ -71,7 +71,8 @@ def test_logits_of_64_tokens_are_those_of_the_cpu_provider(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "kind", "target", "wave"), [("llama-placed", "dynamo", "sm_90", 32), ("gpt2", "tracer", "gfx942", 64)]
+    ("name", "kind", "target", "wave"),
+    [("llama", "dynamo", "sm_90", 32), ("gpt2", "tracer", "gfx942", 64)],
 )
 def test_logits_in_programs_for_gpus_are_those_of_the_cpu_provider(
     name: str, kind: str, target: str, wave: int, exporter: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
