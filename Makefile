@@ -1,7 +1,7 @@
 # make run    set up .venv, build, install, and run the main job
 # make test   the same set-up, static checks, and every test
-# make nightly  the properties of `make test` again, on many more random examples, and all of onnx's node cases in ONNX Runtime; tests of
-#   Python's bindings and of the provider under AddressSanitizer and UndefinedBehaviorSanitizer
+# make nightly  the properties of `make test` again, on many more random examples; the combinations of parameters that it leaves out, and all of
+#   onnx's node cases in ONNX Runtime; tests of Python's bindings and of the provider under AddressSanitizer and UndefinedBehaviorSanitizer
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make fuzz SECONDS=60  hostile files, a minute each: mutations of programs, graphs and kernels under the sanitizers, of ONNX models, and of
@@ -105,7 +105,7 @@ generated: .venv/.test
 	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 
 nightly: python-sanitize
-	HIPDNN_DRAWS=50 $(PYTEST) -m hypothesis
+	HIPDNN_DRAWS=50 $(PYTEST) -m "hypothesis or nightly"
 	HIPDNN_DRAWS=50 $(PYTEST) tests/onnx_backend/test_node_cases.py
 
 # The provider's tests again, on each of the others.

@@ -1,7 +1,15 @@
-"""How many random examples the properties draw: a few that are always the same, or, with HIPDNN_DRAWS=n, n times as many new ones."""
+"""What `make test` tries of more than there is time for; `make nightly` tries the rest.
+
+Of random examples a few that are always the same, or, with HIPDNN_DRAWS=n, n times as many new ones; of combinations of parameters
+some.
+"""
 
 import os
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 TIMES = int(os.environ.get("HIPDNN_DRAWS", "0"))
@@ -16,3 +24,14 @@ def draws(count: int) -> settings:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def every(step: int, *axes: Iterable[Any]) -> list[Any]:
+    """All combinations of parameters, those between every `step`-th marked as `nightly`.
+
+    A step that shares no factor with the lengths of the axes leaves each value of each in `make test`.
+    """
+    return [
+        pytest.param(*values, marks=[pytest.mark.nightly] if index % step else [])
+        for index, values in enumerate(product(*axes))
+    ]

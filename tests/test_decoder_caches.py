@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import onnx
@@ -29,6 +30,7 @@ CHANGED = {
     "sink, bias and softcap": (", softcap=2.0", ("bias", "sink")),
 }
 """Attributes, and operands that change scores."""
+CASES: dict[str, tuple[str, tuple[str, ...]]] = {name: (text, ()) for name, text in ATTRIBUTES.items()} | CHANGED
 RUNS = {
     "a prompt without a cache": (2, 5, 0, [5, 5]),
     "a step that grows": (1, 1, 5, [6]),
@@ -86,6 +88,13 @@ def cache_model(
     return model
 
 
+@cache
+def compiled(attributes: str, more: tuple[str, ...]) -> tuple[onnx.ModelProto, hipdnn_mlir.Program]:
+    """The model with these attributes and operands, every size of which is open, and its program: many tests look at them."""
+    model = cache_model(attributes, more=more)
+    return model, hipdnn_mlir.compile(model)
+
+
 def cache_feeds(model: onnx.ModelProto, run: Run) -> dict[str, np.ndarray]:
     """Random queries, keys and values, and caches that hold numbers behind what is valid, too."""
     batch, new, cache, lengths = run
@@ -118,10 +127,10 @@ def assert_valid_equal(got: Sequence[np.ndarray], want: Sequence[np.ndarray], ru
             np.testing.assert_allclose(mine[row, :, :length], theirs[row, :, :length], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("attributes", ATTRIBUTES)
-def test_one_program_serves_caches_that_grow_and_buffers(attributes: str) -> None:
-    model = cache_model(ATTRIBUTES[attributes])
-    session = hipdnn_mlir.compile(model).session()
+@pytest.mark.parametrize("case", CASES)
+def test_one_program_serves_caches_that_grow_and_buffers(case: str) -> None:
+    model, program = compiled(*CASES[case])
+    session = program.session()
     for run in RUNS.values():
         _assert_equal(model, session, run)
 
@@ -151,15 +160,6 @@ def test_batches_of_packed_weights_are_rounded_up_to_buckets() -> None:
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("changed", CHANGED)
-def test_one_program_serves_caches_when_scores_are_changed(changed: str) -> None:
-    attributes, more = CHANGED[changed]
-    model = cache_model(attributes, more=more)
-    session = hipdnn_mlir.compile(model).session()
-    for run in RUNS.values():
-        _assert_equal(model, session, run)
-
-
 @pytest.mark.parametrize("run", RUNS)
 def test_caches_are_right_when_sizes_are_static(run: str) -> None:
     batch, new, cache, lengths = RUNS[run]
@@ -185,10 +185,9 @@ def test_caches_are_right_when_heads_share_keys(kv_heads: int, *, is_packed: boo
         _assert_equal(model, session, run)
 
 
-@pytest.mark.parametrize("case", [*ATTRIBUTES, *CHANGED])
+@pytest.mark.parametrize("case", CASES)
 def test_caches_are_updated_by_kernels_of_their_own_and_read_by_one_graph(case: str) -> None:
-    attributes, more = CHANGED[case] if case in CHANGED else (ATTRIBUTES[case], ())
-    program = hipdnn_mlir.compile(cache_model(attributes, more=more)).model.to_dict()
+    program = compiled(*CASES[case])[1].model.to_dict()
     functions = [
         program["kernels"][step["kernel"]]["function"] for step in program["steps"] if step["kind"] == "launch"
     ]
@@ -207,8 +206,8 @@ def test_caches_are_updated_by_kernels_of_their_own_and_read_by_one_graph(case: 
 @pytest.mark.parametrize("run", [name for name, (_, _, cache, lengths) in RUNS.items() if cache >= max(lengths)])
 @pytest.mark.parametrize("attributes", ["rotary", "window", "rotary, window and softcap"])
 def test_caches_are_right_when_results_are_in_their_memory(attributes: str, run: str) -> None:
-    model = cache_model(ATTRIBUTES[attributes])
-    session = hipdnn_mlir.compile(model).session()
+    model, program = compiled(*CASES[attributes])
+    session = program.session()
     feeds = cache_feeds(model, RUNS[run])
     want = session.run(None, feeds)
     y = np.empty_like(want[0])
@@ -231,8 +230,8 @@ WINDOWS = {
 @pytest.mark.parametrize("case", WINDOWS)
 def test_a_cache_that_keeps_a_window_alone_is_what_onnx_runtime_makes_of_it(case: str, capacity: int) -> None:
     attributes, more, batch = WINDOWS[case]
-    model = cache_model(attributes, more=more)
-    session = hipdnn_mlir.compile(model).session()
+    model, program = compiled(attributes, more)
+    session = program.session()
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(0)
     mine = theirs = [rng.standard_normal((batch, 2, capacity, 16), np.float32) for _ in range(2)]
@@ -257,7 +256,7 @@ def test_a_cache_that_keeps_a_window_alone_is_what_onnx_runtime_makes_of_it(case
 
 
 def test_a_cache_of_a_window_may_be_its_own_result() -> None:
-    session = hipdnn_mlir.compile(cache_model(WINDOW)).session()
+    session = compiled(WINDOW, ())[1].session()
     rng = np.random.default_rng(1)
     caches = {name: rng.standard_normal((1, 2, 5, 16), np.float32) for name in ("past_k", "past_v")}
     feeds = {"q": rng.standard_normal((1, 1, 192), np.float32), "mask": np.ones((1, 9), np.int64), **caches}

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 import struct
 
+import pytest
+
 from hipdnn_mlir.codegen import ARCHITECTURES, GpuKernel
 
-ALL = sorted(ARCHITECTURES)
+OF_EACH_KIND = ("gfx942", "gfx1100", "sm_90")
+"""An architecture of each vendor and each size of a wave."""
+ALL = [
+    pytest.param(name, marks=[] if name in OF_EACH_KIND else [pytest.mark.nightly]) for name in sorted(ARCHITECTURES)
+]
 _AMDGPU = 224
 
 

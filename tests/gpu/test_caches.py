@@ -7,6 +7,7 @@ import onnxruntime as ort
 import pytest
 
 import models
+from drawing import every
 from gpu.programs import compile_for_emulator, run
 from test_decoder_caches import ATTRIBUTES, CHANGED, RUNS, WINDOW, Run, cache_feeds, cache_model
 from test_paged_caches import PAGE_ROWS, assert_equal, in_pages
@@ -18,14 +19,18 @@ CASES: dict[str, Run] = {
 
 
 @pytest.mark.parametrize(
-    ("target", "wave", "precision", "error"),
-    [("sm_90", 32, "model", 2e-5), ("gfx942", 64, "model", 2e-5), ("sm_90", 32, "f16", 5e-3)],
+    ("case", "attributes", "on"),
+    every(
+        4,
+        CASES,
+        ["plain", "rotary", "window"],
+        [("sm_90", 32, "model", 2e-5), ("gfx942", 64, "model", 2e-5), ("sm_90", 32, "f16", 5e-3)],
+    ),
 )
-@pytest.mark.parametrize("attributes", ["plain", "rotary", "window"])
-@pytest.mark.parametrize("case", CASES)
 def test_program_equals_onnx_runtime(
-    case: str, attributes: str, target: str, wave: int, precision: str, error: float, monkeypatch: pytest.MonkeyPatch
+    case: str, attributes: str, on: tuple[str, int, str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    target, wave, precision, error = on
     batch, new, cache, lengths = CASES[case]
     model = cache_model(ATTRIBUTES[attributes])
     shapes = {"b": batch, "s": new, "p": cache, "t": max(lengths)}

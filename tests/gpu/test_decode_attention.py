@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawing import every
 from gpu import compiled
 from gpu.emulated import describe, memory_for, results_in, run_kernel, run_launch
 from gpu.host_cases import cases_of, emulation_of
@@ -106,12 +107,14 @@ def test_a_page_that_there_is_not_becomes_the_nearest_one() -> None:
     assert_close(got, attended_in_pages(arrays, **PLAIN), "f32")
 
 
-@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
-@pytest.mark.parametrize("is_biased", [False, True])
-@pytest.mark.parametrize(("heads", "half", "left"), [((32, 8), 16, -1), ((36, 6), 0, 5), ((32, 32), 16, -1)])
+@pytest.mark.parametrize(
+    ("sizes", "is_biased", "arch"),
+    every(5, [((32, 8), 16, -1), ((36, 6), 0, 5), ((32, 32), 16, -1)], [False, True], ["sm_90", "gfx942"]),
+)
 def test_a_block_computes_several_heads_where_there_are_many(
-    heads: tuple[int, int], half: int, left: int, is_biased: bool, arch: str
+    sizes: tuple[tuple[int, int], int, int], is_biased: bool, arch: str
 ) -> None:
+    heads, half, left = sizes
     arrays, attributes = operands("f32", 20, heads, 12, 32, half), {"scale": 0.2, "left": left}
     if is_biased:
         arrays = biased(arrays, (20, heads[0], 1, 12), "f32")

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from drawing import every
 from gpu import compiled
 from gpu.emulated import describe, run_kernel
 from gpu.host_cases import cases_of, emulation_of
@@ -21,9 +22,7 @@ globals().update(cases_of(test_indexing))
 COMBINED = {"none": lambda a, b: b, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "f64"])
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("reduction", COMBINED)
+@pytest.mark.parametrize(("reduction", "axis", "dtype"), every(3, COMBINED, [0, 1], ["f32", "f16", "i8", "f64"]))
 def test_scatter_elements_equals_loop_when_updates_are_many(reduction: str, axis: int, dtype: str) -> None:
     generator, count = np.random.default_rng(1), 300
     table = runs.values(dtype, (400, 6) if axis == 0 else (5, 400), 1)
@@ -41,9 +40,7 @@ def test_scatter_elements_equals_loop_when_updates_are_many(reduction: str, axis
     np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("count", [40, 280])
-@pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize("reduction", COMBINED)
+@pytest.mark.parametrize(("reduction", "depth", "count"), every(7, COMBINED, [1, 2, 3], [40, 280]))
 def test_scatter_nd_equals_loop_when_slices_are_wide(reduction: str, depth: int, count: int) -> None:
     shape, generator = (20, 20, 16) if depth > 1 else (300, 3, 16), np.random.default_rng(1)
     rows = generator.choice(math.prod(shape[:depth]), count, replace=reduction != "none")
