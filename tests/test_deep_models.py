@@ -14,6 +14,7 @@ import pytest
 
 import hipdnn_mlir
 from deep_models import MODELS, WIDTH
+from drawing import every
 from hipdnn_mlir_runtime.walks import operands_first
 
 pytestmark = pytest.mark.slow
@@ -71,9 +72,9 @@ def test_calls_are_as_deep_for_many_layers_as_for_few(name: str) -> None:
     assert many <= few
 
 
-@pytest.mark.parametrize(("name", "target"), [(name, target) for target, names in ON_OTHERS.items() for name in names])
-def test_calls_are_as_deep_for_many_layers_on_other_kinds_of_targets(name: str, target: str) -> None:
-    few, many = _depths(name, target)
+@pytest.mark.parametrize("on", every(3, [(name, target) for target, names in ON_OTHERS.items() for name in names]))
+def test_calls_are_as_deep_for_many_layers_on_other_kinds_of_targets(on: tuple[str, str]) -> None:
+    few, many = _depths(*on)
     assert many <= few
 
 
@@ -88,7 +89,7 @@ def test_calls_are_as_deep_for_many_layers_when_a_size_has_buckets() -> None:
     assert many <= few
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", every(2, MODELS))
 def test_results_equal_onnxruntime_when_there_are_400_layers(name: str) -> None:
     layers = {"encoder": 24, "views": 100}  # the time of MLIR's bufferization is not linear in views of one buffer
     model = MODELS[name](layers.get(name, 400))
@@ -100,7 +101,7 @@ def test_results_equal_onnxruntime_when_there_are_400_layers(name: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("target", KINDS[1:])
+@pytest.mark.parametrize("target", every(3, KINDS[1:]))
 def test_400_layers_compile_on_every_other_kind_of_target(target: str) -> None:
     program = hipdnn_mlir.compile(MODELS["dense"](400), target=target)
     assert sum(array.shape == (WIDTH, WIDTH) for array in program.weights.values()) == 400
