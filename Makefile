@@ -1,7 +1,8 @@
 # make run    set up .venv, build, install, and run the main job
 # make test   the same set-up, static checks, and every test
 # make nightly  the properties of `make test` again, on many more random examples; the combinations of parameters that it leaves out, and all of
-#   onnx's node cases in ONNX Runtime; tests of Python's bindings and of the provider under AddressSanitizer and UndefinedBehaviorSanitizer
+#   onnx's node cases in ONNX Runtime; the provider on an older ONNX Runtime; tests of Python's bindings and of the provider under
+#   AddressSanitizer and UndefinedBehaviorSanitizer
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make fuzz SECONDS=60  hostile files, a minute each: mutations of programs, graphs and kernels under the sanitizers, of ONNX models, and of
@@ -23,8 +24,9 @@ WITH_VENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 space := $() $()
 # Hundreds of processes import the compiler: without the bytecode of earlier ones each compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
-# The oldest ONNX Runtime that the provider supports, and one between; the environment has the newest.
-OLDER_ORTS := 1.24.4 1.31.1
+# The oldest ONNX Runtime that the provider supports, and one between, which is left to `make nightly`; the environment has the newest.
+OLDEST_ORT := 1.24.4
+OLDER_ORTS := $(OLDEST_ORT) 1.31.1
 # Tests of one file share fixtures, some of which take minutes.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 CHECKED := hipdnn_mlir bench docs/site_files.py examples fuzz lit_tests tests runtime third_party
@@ -50,8 +52,8 @@ run: .venv/.examples
 # First, beside each other, what keeps one core busy only. Then two parts at a time, for each of them leaves cores idle while it waits.
 test: .venv/.ready
 	$(MAKE) -j 2 -Otarget .venv/.test libraries-sanitize
-	$(MAKE) -j $(JOBS) -Otarget lint types wheels $(OLDER_ORTS:%=build/onnxruntime-%/.ready)
-	$(MAKE) -j 2 -Otarget pytest cpp lit older
+	$(MAKE) -j $(JOBS) -Otarget lint types wheels build/onnxruntime-$(OLDEST_ORT)/.ready
+	$(MAKE) -j 2 -Otarget pytest cpp lit older-$(OLDEST_ORT)
 
 bench: .venv/.test
 	$(BIN)/python bench/main.py --json build/bench.json
@@ -104,7 +106,7 @@ generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
 	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 
-nightly: python-sanitize
+nightly: older python-sanitize
 	HIPDNN_DRAWS=50 $(PYTEST) -m "hypothesis or nightly"
 	HIPDNN_DRAWS=50 $(PYTEST) tests/onnx_backend/test_node_cases.py
 

@@ -60,8 +60,8 @@ def test_exported_model_equals_onnxruntime_and_pytorch_when_compiled_whole(name:
         ("decoder", [{"batch": 1, "s": 6, "s_past": 2}, {"batch": 2, "s": 1, "s_past": 30}]),
         ("causal_decoder", [{"batch": 1, "s": 33}, {"batch": 4, "s": 2}]),
         ("vit", [{"batch": 1}, {"batch": 5}]),
-        ("speech_encoder", [{"batch": 1, "t": 37}, {"batch": 3, "t": 90}]),
-        ("unet_nearest", [{"batch": 1}, {"batch": 3}]),
+        pytest.param("speech_encoder", [{"batch": 1, "t": 37}, {"batch": 3, "t": 90}], marks=pytest.mark.nightly),
+        pytest.param("unet_nearest", [{"batch": 1}, {"batch": 3}], marks=pytest.mark.nightly),
     ],
 )
 def test_exported_model_equals_onnxruntime_and_pytorch_when_dimensions_are_dynamic(
