@@ -43,6 +43,7 @@ def _be_command(arguments: Sequence[str], cwd: Path, env: Mapping[str, str], pri
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    sys.path[:0] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))  # which Python reads when it starts
     sys.argv = ["hipdnn-mlir", *arguments]
     commands.perform_in_child = _perform
     main()

@@ -18,6 +18,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 
 import hipdnn_mlir
+from commands import run_in_fork
 from custom_ops import register_sort_rows
 from hipdnn_mlir import extension
 from hipdnn_mlir.frontend.decompositions.table import DECOMPOSITIONS
@@ -174,8 +175,7 @@ def test_failure_of_an_extension_is_the_users_with_its_line(case: str, tmp_path:
     arguments = ["--extension", "failing", "compile", "model.onnx", "--in-process"]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     environment.pop(extension.VARIABLE, None)
-    command = [sys.executable, "-P", "-m", "hipdnn_mlir_runtime.cli.main", *arguments]
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    result = run_in_fork(arguments, tmp_path, environment)
     assert result.returncode == 2, result.stderr
     assert re.search(message, result.stderr), result.stderr
     assert "--shape" not in result.stderr
