@@ -12,6 +12,7 @@ import argparse
 import statistics
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -74,6 +75,38 @@ def pack(folder: Path, target: str) -> None:
                 str(path)
             )
             print(f"{path}: {path.stat().st_size / 1024:.0f} KiB")
+    pack_growing(folder, target, cpu)
+
+
+GROWING, ROWS, PROMPT = "growing", 64, 4
+"""A decoder whose caches grow, rows of its buffers, and how many tokens a text begins with."""
+
+
+def pack_growing(folder: Path, target: str, cpu: Any) -> None:
+    """Compile a small decoder whose caches grow, with tokens and ONNX Runtime's logits behind each of them."""
+    from generation.growing import decode, growing_model, pieces_of
+
+    model = growing_model()
+    pieces = pieces_of(1, [PROMPT] + [1] * (ROWS - PROMPT))
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    logits = np.concatenate(decode(session, pieces)[0])
+    np.savez(folder / f"{GROWING}.npz", tokens=np.concatenate(pieces, axis=1), logits=logits)
+    settings = ort.SessionOptions()
+    buckets = f"b=1;s=1,{PROMPT};p={ROWS}"
+    settings.add_provider_for_devices(cpu, {"target": target, "buckets": buckets, "strict": "1", "cache_limit_mb": "0"})
+    compiler = ort.ModelCompiler(settings, model.SerializeToString(), embed_compiled_data_into_model=True)
+    compiler.compile_to_file(str(folder / f"{GROWING}.onnx"))
+
+
+def gpu_session(path: Path, **options: str) -> ort.InferenceSession:
+    """A session on the GPU, without a compiler."""
+    gpus = [found for found in ort.get_ep_devices() if found.ep_name == EP_NAME and found.device.vendor_id == NVIDIA]
+    settings = ort.SessionOptions()
+    settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    settings.add_provider_for_devices(gpus[:1], {"compiler": "none", "plan_cache": "none", **options})
+    session = ort.InferenceSession(str(path), sess_options=settings)
+    session.disable_fallback()
+    return session
 
 
 def distance(got: np.ndarray, want: np.ndarray) -> float:
@@ -100,15 +133,7 @@ class Subject:
 
     def session(self, **options: str) -> ort.InferenceSession:
         """A session on the GPU, without a compiler."""
-        gpus = [
-            found for found in ort.get_ep_devices() if found.ep_name == EP_NAME and found.device.vendor_id == NVIDIA
-        ]
-        settings = ort.SessionOptions()
-        settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-        settings.add_provider_for_devices(gpus[:1], {"compiler": "none", "plan_cache": "none", **options})
-        session = ort.InferenceSession(str(self.path), sess_options=settings)
-        session.disable_fallback()
-        return session
+        return gpu_session(self.path, **options)
 
     def check(self, got: Arrays, limit: float | None = None) -> str:
         """The distance of outputs from what is wanted; raises ValueError where it is too large."""
@@ -265,6 +290,59 @@ class Subject:
         return line if on_device else "nothing recorded: the profiler has no access to the device here"
 
 
+class GrowingSubject:
+    """A decoder whose caches grow, token after token."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.known = dict(np.load(path.with_suffix(".npz")))
+
+    def checks(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Name and body of each check; a body answers its line or raises."""
+        yield "caches handed back as host arrays", lambda: self.text(on_device=False)
+        yield "caches handed back on the device", lambda: self.text(on_device=True)
+        yield "buffers bound as past and present", lambda: self.text(on_device=True, owns_buffers=True)
+
+    def text(self, *, on_device: bool, owns_buffers: bool = False) -> str:
+        """The whole text; its largest error, and milliseconds of a token at the median."""
+        session = gpu_session(self.path)
+        tokens, place = self.known["tokens"], "cuda" if on_device else "cpu"
+
+        def value(array: np.ndarray) -> ort.OrtValue:
+            return ort.OrtValue.ortvalue_from_numpy(array, place, 0)
+
+        caches = {
+            port.name: value(np.zeros((1, port.shape[1], ROWS * owns_buffers, port.shape[3]), np.float32))
+            for port in session.get_inputs()
+            if port.name.startswith("past")
+        }
+        times, worst, start = [], 0.0, 0
+        for number, end in enumerate(range(PROMPT, ROWS + 1)):
+            began = time.perf_counter()
+            binding = session.io_binding()
+            binding.bind_ortvalue_input("input_ids", value(tokens[:, start:end]))
+            binding.bind_ortvalue_input("attention_mask", value(np.ones((1, end), np.int64)))
+            for name, cache in caches.items():
+                binding.bind_ortvalue_input(name, cache)
+            for port in session.get_outputs():
+                past = port.name.replace("present", "past_key_values")
+                if past in caches and owns_buffers:
+                    binding.bind_ortvalue_output(port.name, caches[past])
+                else:
+                    binding.bind_output(port.name, place if past in caches else "cpu", 0)
+            session.run_with_iobinding(binding)
+            outputs = dict(zip((port.name for port in session.get_outputs()), binding.get_outputs(), strict=True))
+            logits = outputs["logits"].numpy()[0, -1]
+            times.append(1e3 * (time.perf_counter() - began))
+            if not owns_buffers:
+                caches = {name: outputs[name.replace("past_key_values", "present")] for name in caches}
+            worst = max(worst, distance(logits, self.known["logits"][number]))
+            start = end
+        if not worst <= LIMITS[np.dtype(np.float32)]:
+            raise ValueError(f"error {worst:.1e}")
+        return f"error {worst:.1e}, {statistics.median(times):.3f} ms a token"
+
+
 def run(folder: Path) -> int:
     """Check every compiled model of a folder; answer how many checks failed."""
     import torch
@@ -285,7 +363,7 @@ def run(folder: Path) -> int:
             print("FAIL the provider offers no NVIDIA GPU; the log above says why")
             return 1
         for path in sorted(folder.glob("*.onnx")):
-            subject = Subject(path, provider)
+            subject = GrowingSubject(path) if path.stem == GROWING else Subject(path, provider)
             for name, check in subject.checks():
                 try:
                     print(f"ok   {path.stem:12} {name}: {check()}", flush=True)

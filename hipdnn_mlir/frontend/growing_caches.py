@@ -12,7 +12,6 @@ from ..dynamic.input_sizes import InputSizes
 from ..ops.strides import Dims
 from .buffered import buffered
 from .cache_edits import ROWS_AXIS, NotBufferedError, edits_of
-from .in_order import without_gathers_in_order
 from .prepare import Slim
 from .shape_inference import attributes_of, static_dims
 
@@ -212,11 +211,10 @@ def with_buffers(growth: Growth, slims: Sequence[Slim], longer: Slim) -> list[Sl
         NotBufferedError: it does more with its caches than is known here.
     """
     facts = _facts(slims[0].facts)
-    models = [without_gathers_in_order(slim.model) for slim in (*slims, longer)]
-    edits = edits_of(models[0], models[-1], dict(growth.caches))
+    edits = edits_of(slims[0].model, longer.model, dict(growth.caches))
     return [
-        replace(slim, model=buffered(model, edits, dict(growth.caches), growth.length), facts=facts)
-        for slim, model in zip(slims, models[:-1], strict=True)
+        replace(slim, model=buffered(slim.model, edits, dict(growth.caches), growth.length), facts=facts)
+        for slim in slims
     ]
 
 
