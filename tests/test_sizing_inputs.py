@@ -28,6 +28,7 @@ CASES: dict[str, tuple[str, list[int], list[list[int]], list[list[int]], list[li
     "ReduceSum of ones": ("ReduceSum", [3, 1, 2], [[1, 1, 2]], [[0, 1], [1, 0]], [[0, 2]], {}),
     "ReduceMax without": ("ReduceMax", [3, 2, 4], [[2]], [[0, 2], [2, -3]], [[0, 1]], {"keepdims": 0}),
     "TopK": ("TopK", [3, 5], [[3, 3], [3, 3]], [[3]], [[2], [4]], {}),
+    "CenterCropPad": ("CenterCropPad", [4, 6], [[2, 6]], [[2]], [[3], [4]], {"axes": [0]}),
 }
 
 
@@ -66,4 +67,42 @@ def test_what_contradicts_the_declared_sizes_is_refused_and_the_rest_is_onnxrunt
         with pytest.raises(
             ModelError, match="'s': it decides sizes of results, and the program was compiled for others"
         ):
+            session.run(None, {"x": x, "s": np.array(numbers, np.int64)})
+
+
+AMONG_CONSTANTS = {
+    # text of the graph; what s may hold, and what not
+    "Slice": (
+        "(float[4,6] x, int64[2] s) => (float[2,3] y) <int64[2] a = {1, -3}> { y = Slice(x, a, s) }",
+        [[3, 6], [-1, 6], [3, (1 << 63) - 1]],
+        [[4, 6], [3, 5], [3, -1]],
+    ),
+    "Slice along an axis": (
+        "(float[4,6] x, int64[1] s) => (float[4,2] y) <int64[1] a = {1}, int64[1] d = {-1}> { y = Slice(x, a, s, d) }",
+        [[3], [-3]],
+        [[4], [2]],
+    ),
+    "Resize": (
+        "(float[1,1,2,3] x, int64[2] s) => (float[1,1,4,6] y) { y = Resize<axes = [2, 3]>(x, , , s) }",
+        [[4, 6]],
+        [[2, 3], [4, 3]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AMONG_CONSTANTS)
+def test_ends_and_sizes_that_contradict_the_declared_ones_are_refused(name: str) -> None:
+    text, right, wrong = AMONG_CONSTANTS[name]
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g {text}')
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 4
+    reference = ort.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    session = hipdnn_mlir.compile(model).session()
+    dims = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(1).standard_normal(dims).astype(np.float32)
+    for numbers in right:
+        feeds = {"x": x, "s": np.array(numbers, np.int64)}
+        np.testing.assert_allclose(session.run(None, feeds)[0], reference.run(None, feeds)[0], rtol=1e-6)
+    for numbers in wrong:
+        with pytest.raises(ModelError, match="'s': it decides sizes of results"):
             session.run(None, {"x": x, "s": np.array(numbers, np.int64)})

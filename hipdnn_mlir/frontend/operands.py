@@ -105,9 +105,10 @@ _SHAPE_OPERANDS: dict[str, tuple[int, Derivation]] = {
 
 _SIZING = {
     **{name: position for name, (position, _) in _SHAPE_OPERANDS.items()},
-    "Squeeze": 1,
-    "Unsqueeze": 1,
-    "TopK": 1,
+    **dict.fromkeys(("CenterCropPad", "Col2Im", "OneHot", "Squeeze", "TopK", "Unsqueeze"), 1),
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), 0),
+    "Resize": 3,
+    "Slice": 2,
 }
 """Operands that the sizes of results follow from."""
 

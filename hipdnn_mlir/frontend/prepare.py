@@ -89,7 +89,10 @@ def slim_models(
         plain = [without_gathers_in_order(found.model) for found in folded]
         if len({tuple(node.op_type for node in model.graph.node) for model in plain}) == 1:  # at all sizes
             folded = [replace(found, model=model) for found, model in zip(folded, plain, strict=True)]
-        sizing = [sizing_inputs(found.model.graph) for found in folded]
+        sizing = [
+            sizing_inputs(slim.graph) | sizing_inputs(found.model.graph)  # some of what decides sizes is decomposed
+            for (slim, _), found in zip(prepared, folded, strict=True)
+        ]
         for found in folded:
             derive_shape_operands(found.model)
             shrink_windows(found.model)

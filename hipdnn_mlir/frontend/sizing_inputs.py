@@ -7,14 +7,17 @@ from typing import Any
 
 import onnx
 
+from ..ir.view import KNOWN
 from ..ops.strides import Dims
 from .operands import sizing_operand
-from .shape_inference import attributes_of, static_dims
+from .shape_inference import attributes_of, ints, static_dims
 
 Numbers = list[list[int]]
 """Per element the numbers that it may be."""
 MOST_NUMBERS = 64
 """Elements of an input that is looked at: more than a tensor has dims."""
+_BEHIND_ALL = ((1 << 31) - 1, (1 << 63) - 1)
+"""What exporters write for an end that is the last."""
 Rule = Callable[[Mapping[str, Any], Dims, Sequence[Dims], int], "Numbers | None"]
 
 
@@ -28,6 +31,7 @@ def sizing_inputs(graph: onnx.GraphProto) -> dict[str, Numbers]:
     dims = {value.name: known for value in values if (known := static_dims(value)) is not None}
     dims |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     inputs = {value.name for value in graph.input} - {tensor.name for tensor in graph.initializer}
+    constants = {tensor.name: ints(tensor) for tensor in graph.initializer if prod(tensor.dims) <= MOST_NUMBERS}
     found: dict[str, Numbers] = {}
     for node in graph.node:
         name = sizing_operand(node)
@@ -38,7 +42,8 @@ def sizing_inputs(graph: onnx.GraphProto) -> dict[str, Numbers]:
         count = prod(dims[name])
         if count > MOST_NUMBERS:
             continue
-        numbers = _RULES[kind](attributes_of(node), dims[node.input[0]], results, count)
+        operands = {f"{KNOWN}{i}": constants[each] for i, each in enumerate(node.input) if each in constants}
+        numbers = _RULES[kind](attributes_of(node) | operands, dims[node.input[0]], results, count)
         if numbers is not None and len(numbers) == count:
             found[name] = _both(found.get(name, numbers), numbers)
     return found
@@ -108,6 +113,25 @@ def _axes_between(more: Dims, fewer: Dims, count: int) -> Numbers:
     return _named(sorted({axis for axes in sets for axis in axes}), len(more), count)
 
 
+def _axes_of(attributes: Mapping[str, Any], _: Dims, results: Sequence[Dims], __: int) -> Numbers | None:
+    """The sizes of the result along the axes that a node names, where it takes them as they are."""
+    if attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
+    return _exactly([results[0][axis] for axis in attributes.get("axes", range(len(results[0])))])
+
+
+def _slice(attributes: Mapping[str, Any], data: Dims, results: Sequence[Dims], count: int) -> Numbers | None:
+    """Ends of slices in steps of one; of all that is left, what exporters write."""
+    starts, axes = attributes.get(f"{KNOWN}1", ()), attributes.get(f"{KNOWN}3", range(count))
+    if set(attributes.get(f"{KNOWN}4", ())) - {1} or len(starts) != count or 0 in results[0]:
+        return None
+    ends = [
+        (min(max(start + data[axis] if start < 0 else start, 0), data[axis]) + results[0][axis], data[axis])
+        for start, axis in zip(starts, axes, strict=True)
+    ]
+    return [[end, end - size] if end < size else [size, *_BEHIND_ALL] for end, size in ends]
+
+
 def _named(axes: Sequence[int], rank: int, count: int) -> Numbers:
     """Each of so many elements may be any of these axes, counted from either end."""
     return [[*axes, *(axis - rank for axis in axes)]] * count
@@ -120,6 +144,14 @@ _RULES: dict[str, Rule] = {
     "Tile": _tile,
     "Split": _split,
     "TopK": _top_k,
+    "CenterCropPad": _axes_of,
+    "Resize": _axes_of,
+    "Slice": _slice,
+    "Col2Im": lambda _, __, results, ___: _exactly(results[0][2:]),
+    "OneHot": lambda attributes, _, results, __: _exactly([results[0][attributes.get("axis", -1)]]),
+    **dict.fromkeys(
+        ("BlackmanWindow", "HammingWindow", "HannWindow"), lambda _, __, results, ___: _exactly(results[0])
+    ),
     "Reduce": _reduced,
     "Squeeze": lambda _, data, results, count: _axes_between(data, results[0], count),
     "Unsqueeze": lambda _, data, results, count: _axes_between(results[0], data, count),
