@@ -12,6 +12,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+from drawing import every
 from generation.growing import HEAD, HEADS, decode, growing_model, pieces_of
 from gpu.programs import compile_for_emulator, run
 from hipdnn_mlir import Program
@@ -26,7 +27,6 @@ from runtime_programs import Array
 
 ROWS, WINDOWS = 24, [1, 4]
 HOST: Any = SimpleNamespace(port="host")
-TARGETS = pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
 
 
 def caches_of(program: Program) -> GrowingCaches:
@@ -142,11 +142,10 @@ def generate(
         prompts = [[int(logits.argmax())] for logits in found]
 
 
-@TARGETS
-@pytest.mark.parametrize("masks", ["flags", "by index"])
-def test_tokens_are_those_of_onnx_runtime(masks: str, target: str, wave: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("masks", "on"), every(3, ["flags", "by index"], [("sm_90", 32), ("gfx942", 64)]))
+def test_tokens_are_those_of_onnx_runtime(masks: str, on: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     model = growing_model(masks, heads=2)
-    texts, session = texts_of(model, monkeypatch, target, wave)
+    texts, session = texts_of(model, monkeypatch, *on)
     generate(model, texts, pieces_of(1, (6,))[0].tolist(), 8)
     assert session.sizes == [4, 4, *[1] * 7], "part of a window is no token, and the next one is written over that"
 
@@ -177,7 +176,7 @@ def test_prompts_of_different_lengths_and_a_cache_filled_to_its_last_row(monkeyp
     generate(model, texts, [[7], [3]], 2)
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942", "gfx1100"])
+@pytest.mark.parametrize("target", every(3, ["sm_80", "sm_90", "gfx942", "gfx1100"]))
 def test_a_length_with_buckets_is_that_of_buffers(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"target": target, "shapes": {"b": 1}, "buckets": {"s": [2], "p": [16, ROWS]}}
     program, _ = compile_for_emulator(growing_model(), monkeypatch, **options)
