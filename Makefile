@@ -1,8 +1,8 @@
 # make run    set up .venv, build, install, and run the main job
 # make test   the same set-up, static checks, and every test
 # make nightly  the properties of `make test` again, on many more random examples; the combinations of parameters that it leaves out, and all of
-#   onnx's node cases in ONNX Runtime; the provider on an older ONNX Runtime; tests of Python's bindings and of the provider under
-#   AddressSanitizer and UndefinedBehaviorSanitizer
+#   onnx's node cases in ONNX Runtime; the provider on an older ONNX Runtime; all C++ tests as released; tests of Python's bindings and of the
+#   provider under AddressSanitizer and UndefinedBehaviorSanitizer
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make fuzz SECONDS=60  hostile files, a minute each: mutations of programs, graphs and kernels under the sanitizers, of ONNX models, and of
@@ -42,7 +42,7 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 # Python runs from this tree; what is compiled is installed again when it changes.
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
-.PHONY: run test wheels manylinux docs generated check test-rocm bench sentences clean lint types pytest nightly older lit cpp cpp-release cpp-sanitize \
+.PHONY: run test wheels manylinux docs generated check test-rocm bench sentences clean lint types pytest nightly older lit cpp cpp-counted cpp-release cpp-sanitize \
   cpp-thread python-sanitize fuzz libraries-sanitize
 .DELETE_ON_ERROR:
 
@@ -106,7 +106,7 @@ generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
 	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 
-nightly: older python-sanitize
+nightly: older cpp-release python-sanitize
 	HIPDNN_DRAWS=50 $(PYTEST) -m "hypothesis or nightly"
 	HIPDNN_DRAWS=50 $(PYTEST) tests/onnx_backend/test_node_cases.py
 
@@ -125,10 +125,12 @@ build/onnxruntime-%/.ready: .venv/.test
 lit: .venv/.test
 	$(BIN)/lit -v -j $(JOBS) lit_tests
 
-# The C++ tests run twice: as released, where they count allocations, and under AddressSanitizer and UndefinedBehaviorSanitizer, with the
-# fuzz targets.
-# `make cpp-thread` runs them under ThreadSanitizer; it is no part of `make test` for its time.
-cpp: cpp-release cpp-sanitize
+# The C++ tests run under AddressSanitizer and UndefinedBehaviorSanitizer, with the fuzz targets; those that count allocations run as
+# released too. `make cpp-release` runs all of them as released, `make cpp-thread` under ThreadSanitizer.
+cpp: cpp-counted cpp-sanitize
+
+cpp-counted:
+	$(MAKE) cpp-release CPP_TARGETS='runtime_allocation_test ort_ep_allocation_test test_host_abi' CPP_TESTS='allocation|host_abi'
 
 cpp-release: CPP_FLAGS := $(RELEASE)
 SANITIZED := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
@@ -139,8 +141,8 @@ cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN
 cpp-release cpp-sanitize cpp-thread: cpp-%: .venv/.test
 	$(WITH_VENV) cmake -S . -B build/$* -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DHIPDNN_MLIR_BUILD_TESTS=ON -DUSE_HIPDNN=ON \
 	  $(CPP_FLAGS)
-	$(WITH_VENV) cmake --build build/$* -j $(JOBS)
-	$(WITH_VENV) ctest --test-dir build/$* -j $(JOBS) --output-on-failure
+	$(WITH_VENV) cmake --build build/$* -j $(JOBS) $(if $(CPP_TARGETS),--target $(CPP_TARGETS))
+	$(WITH_VENV) ctest --test-dir build/$* -j $(JOBS) --output-on-failure $(if $(CPP_TESTS),-R '$(CPP_TESTS)')
 
 # Most of what `make cpp-sanitize` compiles, which needs no package but those to build: `make test` has pip install the others meanwhile.
 libraries-sanitize: .venv/.ready

@@ -12,6 +12,10 @@ endif()
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON)
 endif()
+# Under sanitizers templates, compiled anew in each batch, take most of the time: a library is one batch.
+if(HIPDNN_MLIR_SANITIZE AND NOT DEFINED CMAKE_UNITY_BUILD_BATCH_SIZE)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
+endif()
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(hipdnn_mlir_flags INTERFACE -Wno-subobject-linkage)  # takes the files of a batch for headers
 endif()

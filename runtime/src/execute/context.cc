@@ -8,9 +8,6 @@
 namespace hipdnn_rt {
 namespace {
 
-/// The ABI's default for tensor pointers.
-constexpr std::uintptr_t kPointerAlignment = 16;
-
 void check_pointer(const Argument& argument, const void* pointer) {
   if (argument.bytes == 0) return;
   if (pointer == nullptr) throw InputError("'" + argument.name + "': null pointer");

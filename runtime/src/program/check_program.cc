@@ -11,8 +11,6 @@
 namespace hipdnn_rt {
 namespace {
 
-/// The ABI's default for tensor pointers.
-constexpr std::uintptr_t kPointerAlignment = 16;
 constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
 
 std::string name_of(BufferKind kind) { return std::string(text_of(kind)); }

@@ -19,6 +19,9 @@
 
 namespace hipdnn_rt {
 
+/// What pointers to tensors are multiples of, in bytes: the ABI's default.
+inline constexpr std::uintptr_t kPointerAlignment = 16;
+
 /// An input or output of the model: a dense array in C order.
 struct Argument {
   std::string name;

@@ -27,7 +27,7 @@ std::vector<Byte> written(const Library& library, const Write& write, std::size_
   return bytes;
 }
 
-std::string json_of(const Library& library, const Descriptor& graph) {
+std::string json_text_of(const Library& library, const Descriptor& graph) {
   const auto serialize = library.backend.optional<decltype(::hipdnnBackendGetSerializedJsonGraph_ext)>("hipdnnBackendGetSerializedJsonGraph_ext");
   const auto write = [&](std::size_t capacity, std::size_t* size, char* bytes) { return serialize(graph.get(), capacity, size, bytes); };
   std::size_t size = 0;
@@ -40,7 +40,7 @@ std::string json_of(const Library& library, const Descriptor& graph) {
 void test_graph_is_written_as_json(const Library& library) {
   const Handle handle(library);
   const AddRelu model(library, handle);
-  const auto json = nlohmann::json::parse(json_of(library, model.graph));
+  const auto json = nlohmann::json::parse(json_text_of(library, model.graph));
   check::equal(json.at("name").get<std::string>(), "test");
   for (const char* type : {"compute_data_type", "io_data_type", "intermediate_data_type"}) {
     check::equal(json.at(type).get<std::string>(), "float", type);
@@ -74,7 +74,7 @@ void test_graph_comes_back_from_json(const Library& library) {
   using Read = hipdnnStatus_t(hipdnnBackendDescriptor_t*, const char*, std::size_t);
   const auto read = library.backend.optional<Read>("hipdnnBackendCreateAndDeserializeJsonGraph_ext");
   const Handle handle(library);
-  const std::string json = json_of(library, AddRelu(library, handle).graph);
+  const std::string json = json_text_of(library, AddRelu(library, handle).graph);
   hipdnnBackendDescriptor_t raw = nullptr;
   check::that(read(&raw, "{]", 2) != HIPDNN_STATUS_SUCCESS, "what is no JSON");
   check::equal(read(&raw, json.c_str(), json.size()), HIPDNN_STATUS_SUCCESS, library.last_error());

@@ -67,7 +67,7 @@ void test_no_crash_when_bits_flip(const Libraries& libraries) {
   for (const Sample& sample : {relu_of_sum({3, 5}), two_convolutions(2, 4, true), doubled_rows(3, 5, {2, 0}),
                                sum_with_computed({reference(0)}), specialized_relu()}) {
     const std::vector<std::byte> good = sample.container();
-    for (std::size_t i = 0; i < good.size(); i += 5) {  // each bit of a byte by turns
+    for (std::size_t i = 0; i < good.size(); i += 17) {  // each bit of a byte by turns
       std::vector<std::byte> bytes = good;
       bytes[i] ^= std::byte{1} << (i % 8);
       try_bytes(device, bytes, tally);
@@ -93,7 +93,7 @@ void test_no_crash_when_values_are_hostile(const Libraries& libraries) {
   for (const Sample& sample : samples) places.push_back(sample.program.flatten());
   std::mt19937 generator(3);
   Tally tally;
-  for (std::size_t trial = 0; trial < 1500; ++trial) {
+  for (std::size_t trial = 0; trial < 500; ++trial) {
     Sample sample = samples[trial % samples.size()];
     const json& flat = places[trial % samples.size()];
     const int edits = static_cast<int>(generator() % 3) + 1;

@@ -73,7 +73,7 @@ EngineFacts facts_of(const CudnnDescriptor& configuration) {
 }
 
 /// What is computed for each element alone: nothing for tensor cores to do.
-bool is_elementwise(hipdnnBackendDescriptorType_t type) {
+bool is_elementwise_type(hipdnnBackendDescriptorType_t type) {
   return type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_DESCRIPTOR_EXT ||
          type == HIPDNN_BACKEND_OPERATION_BATCHNORM_INFERENCE_VARIANCE_DESCRIPTOR_EXT;
 }
@@ -88,7 +88,7 @@ bool is_factor(const hipdnn_port::Node& node, hipdnnBackendAttributeName_t name)
 /// Whether the graph multiplies f32 by f32 and adds.
 bool has_f32_sums(const hipdnn_port::Graph& graph) {
   return std::ranges::any_of(graph.nodes, [&](const hipdnn_port::Node& node) {
-    if (is_elementwise(node.type)) return false;
+    if (is_elementwise_type(node.type)) return false;
     return std::ranges::any_of(node.tensors, [&](const auto& entry) {
       return is_factor(node, entry.first) && graph.tensor(entry.second.front()).dtype == HIPDNN_DATA_FLOAT;
     });

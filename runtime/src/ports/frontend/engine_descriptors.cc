@@ -30,7 +30,7 @@ std::int64_t estimate_workspace(const Graph& graph) {
   return total;
 }
 
-std::shared_ptr<Descriptor> knob_choice(const std::string& name, std::int64_t value) {
+std::shared_ptr<Descriptor> make_knob_choice(const std::string& name, std::int64_t value) {
   auto choice = make_descriptor(HIPDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
   choice->set(HIPDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, HIPDNN_TYPE_CHAR, static_cast<std::int64_t>(name.size()), name.data());
   choice->set(HIPDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, HIPDNN_TYPE_INT64, 1, &value);
@@ -123,7 +123,7 @@ void EngineHeuristicDescriptor::get(int name, hipdnnBackendAttributeType_t type,
 void EngineConfigDescriptor::assign(std::shared_ptr<EngineDescriptor> engine, const Proposal& proposal) {
   store_descriptor(HIPDNN_ATTR_ENGINECFG_ENGINE, std::move(engine));
   std::vector<std::shared_ptr<Descriptor>> choices;
-  for (const auto& [name, value] : proposal.knobs) choices.push_back(knob_choice(name, value));
+  for (const auto& [name, value] : proposal.knobs) choices.push_back(make_knob_choice(name, value));
   if (!choices.empty()) store_descriptors(HIPDNN_ATTR_ENGINECFG_KNOB_CHOICES, std::move(choices));
   detail_ = proposal.detail;
   is_proposed_ = true;
