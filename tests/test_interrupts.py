@@ -18,10 +18,11 @@ from runtime_programs import Graph, ProgramText, argument, document, execute
 STEPS = 501
 ELEMENTS = 1 << 22
 _RUN = """
-import sys
+import signal, sys
 import numpy as np
 from hipdnn_mlir_runtime.session.session import Session
 from test_interrupts import ELEMENTS
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background ignores it
 session = Session(sys.argv[1], threads=1)
 x, y = np.arange(ELEMENTS, dtype=np.float32), np.zeros(ELEMENTS, np.float32)
 print("runs", flush=True)
