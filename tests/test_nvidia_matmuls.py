@@ -143,3 +143,11 @@ def test_products_of_windows_that_are_slices_of_one_matrix_have_one_dim_of_batch
     ]
     assert [executable.engine for executable in program.model.executables] == ["CUDNN_ENGINE"] * 2
     assert {len(tensor[Attribute.TENSOR_DIMENSIONS]) for tensor in tensors} == {3}
+
+
+@pytest.mark.parametrize("by_columns", [True, False])
+def test_what_is_added_lies_in_the_order_of_the_result(by_columns: bool) -> None:
+    out = half(4, 128, 64).transpose(0, 2, 1)
+    added = out if by_columns else half(4, 64, 128)
+    graph = asked(product([half(4, 64, 16), half(1, 16, 128), added], out, Pointwise.ADD, Pointwise.TANH_FWD))
+    assert (graph is not None) == by_columns

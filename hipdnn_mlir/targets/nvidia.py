@@ -8,7 +8,7 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
 
 from ..ops.attention_graph import units_attention
-from ..ops.graph import Graph, Tensor
+from ..ops.graph import Graph, Node, Tensor
 from ..ops.spec import Refusal
 from ..ops.strides import restride
 from .graph_parts import copied, counts_or_bounds, result_of, starts_with
@@ -38,7 +38,7 @@ _FARTHEST = 31
 
 
 class CudnnEpilogue(AnchorEpilogue):
-    """An anchor with a chain of pointwise nodes, but nothing behind wide filters, and for some matmuls only what cuBLASLt has, too.
+    """An anchor with a chain of pointwise nodes on values in one order, nothing behind wide filters, for some matmuls what cuBLASLt has.
 
     cuDNN 9.19 fuses into filters of 32 pixels at most, or else slowly: f16 of 256 channels, 28 x 28 pixels, 3 x 3 of them 15 apart with a
     ReLU take 17 us of an H200, 16 apart 1207 us, and without the ReLU 14 us. DeepLab has such.
@@ -53,6 +53,8 @@ class CudnnEpilogue(AnchorEpilogue):
         """Why the graph is not taken, or None."""
         if refusal := super().refuses(graph):
             return refusal
+        if any(_lies_otherwise(graph, node) for node in graph.nodes[1:]):
+            return "has an epilogue with a value whose elements are adjacent along another axis than the result's"
         if graph.nodes[0].type == CONVOLUTION and len(graph.nodes) > 1 and _reach(graph) > _FARTHEST:
             return f"has an epilogue behind a filter of {_reach(graph) + 1} pixels"
         if graph.nodes[0].type != MATMUL:
@@ -68,6 +70,23 @@ class CudnnEpilogue(AnchorEpilogue):
         if has_batches:
             return f"has a matmul of several dims of batches, {list(dims[:-2])}, that cuBLASLt does not take"
         return f"computes more than cuBLASLt on a matmul of {rows} rows slowly"
+
+
+def _lies_otherwise(graph: Graph, node: Node) -> bool:
+    """Whether a node reads a value of its result's size that lies in another order: cuDNN 9.19 proposes nothing for that."""
+    result = graph.tensors[result_of(node)]
+    read = (graph.tensors[index] for index in node.inputs.values())
+    same = [tensor for tensor in read if tensor.value is None and tensor.dims == result.dims]
+    return any((at := _adjacent(tensor)) and not at & _adjacent(result) for tensor in same)
+
+
+def _adjacent(tensor: Tensor) -> set[int]:
+    """The axes along which elements are adjacent; those of one element are any."""
+    return {
+        axis
+        for axis, (size, step) in enumerate(zip(tensor.dims, tensor.strides, strict=True))
+        if step == 1 or size == 1
+    }
 
 
 def _reach(graph: Graph) -> int:
