@@ -1,8 +1,8 @@
 # make run    set up .venv, build, install, and run the main job
 # make test   the same set-up, static checks, and every test
 # make nightly  the properties of `make test` again, on many more random examples; the combinations of parameters that it leaves out, and all of
-#   onnx's node cases in ONNX Runtime; the provider on an older ONNX Runtime; all C++ tests as released; tests of Python's bindings and of the
-#   provider under AddressSanitizer and UndefinedBehaviorSanitizer
+#   onnx's node cases in ONNX Runtime; the provider on an older ONNX Runtime; all C++ tests as released; the C++ tests, and those of
+#   Python's bindings and of the provider, under AddressSanitizer and UndefinedBehaviorSanitizer with its check of floats that become integers
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make fuzz SECONDS=60  hostile files, a minute each: mutations of programs, graphs and kernels under the sanitizers, of ONNX models, and of
@@ -133,8 +133,10 @@ cpp-counted:
 	$(MAKE) cpp-release CPP_TARGETS='runtime_allocation_test ort_ep_allocation_test test_host_abi' CPP_TESTS='allocation|host_abi'
 
 cpp-release: CPP_FLAGS := $(RELEASE)
-SANITIZED := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=address,undefined -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
-cpp-sanitize: CPP_FLAGS := $(SANITIZED) -DHIPDNN_MLIR_FUZZ=ON
+SANITIZERS := address,undefined
+nightly: SANITIZERS := address,undefined,float-cast-overflow
+SANITIZED = -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O0 -DHIPDNN_MLIR_SANITIZE=$(SANITIZERS) -DHIPDNN_MLIR_WERROR=$(if $(CI),ON,OFF)
+cpp-sanitize: CPP_FLAGS = $(SANITIZED) -DHIPDNN_MLIR_FUZZ=ON
 
 cpp-thread: CPP_FLAGS := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-O1 -DHIPDNN_MLIR_SANITIZE=thread -DHIPDNN_MLIR_FUZZ=ON
 
@@ -163,7 +165,7 @@ python-sanitize: cpp-sanitize
 	  $(BIN)/python -S -c 'import os, sys, pytest; del os.environ["LD_PRELOAD"]; sys.exit(pytest.main(sys.argv[1:]))' \
 	  -q -k "not command" $(SANITIZED_TESTS)
 SANITIZED_TESTS := $(addprefix tests/,test_interrupts.py test_program_trust.py test_runtime_session.py test_session_habits.py test_specializations.py) \
-  $(addprefix tests/ort_ep/test_,device_memory.py dynamic_shapes.py ep_context.py options.py)
+  $(addprefix tests/ort_ep/test_,device_memory.py dynamic_shapes.py ep_context.py options.py placement_in_ort.py profiling_in_ort.py)
 
 # The corpus is replayed by `make cpp`, and that of the targets in Python by a test.
 SECONDS ?= 60

@@ -140,6 +140,8 @@ def _without_weights(
     graph.initializer.extend(keep)
     _set_shapes(slim, shapes)
     _add_inputs(graph, weights)
+    if all(entry.domain for entry in slim.opset_import):  # the importer wants to know all the same
+        slim.opset_import.append(onnx.helper.make_opsetid("", UPGRADED_OPSET))
     check_model(slim, where)
     check_element_types(slim, where)
     slim = _upgrade(inline_local_functions(slim), where)
@@ -212,10 +214,7 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
 
 
 def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
-    version = next((entry.version for entry in model.opset_import if not entry.domain), None)
-    if version is None:  # a model of other domains only; the importer wants to know all the same
-        model.opset_import.append(onnx.helper.make_opsetid("", UPGRADED_OPSET))
-        return model
+    version = next(entry.version for entry in model.opset_import if not entry.domain)
     if version >= OLDEST_OPSET:
         return model
     logger.info("upgrading from opset %d to %d", version, UPGRADED_OPSET)
