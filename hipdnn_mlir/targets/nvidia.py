@@ -94,7 +94,7 @@ def _reach(graph: Graph) -> int:
     node = graph.nodes[0]
     sizes = graph.tensors[node.inputs[A.OPERATION_CONVOLUTION_FORWARD_W]].dims[2:]
     (dilations,) = (values for name, _, values in node.attributes if name == A.CONVOLUTION_DILATIONS)
-    return max((size - 1) * step for size, step in zip(sizes, dilations, strict=True))
+    return max((size - 1) * int(step) for size, step in zip(sizes, dilations, strict=True))
 
 
 def _matrices(graph: Graph) -> list[Tensor]:
