@@ -1,5 +1,6 @@
 """Programs for GPUs, compiled on a machine without one: what they consist of, and what is refused."""
 
+import json
 from ctypes.util import find_library
 
 import numpy as np
@@ -148,6 +149,20 @@ def test_nothing_is_fused_into_filters_that_cudnn_fuses_slowly(apart: int, steps
     y = b.op("Relu", b.op("Conv", x, w, dilations=[apart, apart], pads=[apart] * 4))
     program = hipdnn_mlir.compile(b.model({y: [1, 64, 40, 40]}, dtype=TensorProto.FLOAT16), target="sm_90")
     assert len([step for step in summaries(program) if step not in ("copy", "cast")]) == steps
+
+
+def test_a_constant_that_is_added_to_a_convolution_lies_as_its_result_does() -> None:
+    b = GraphBuilder("patches")
+    x = b.op("Conv", b.input("x", [1, 8, 64, 64], TensorProto.FLOAT16), _half(b, [64, 8, 16, 16]), strides=[8, 8])
+    x = b.op("Reshape", b.op("Add", x, _half(b, [1, 64, 7, 7])), b.constant(np.array([1, 64, 49]), "int64", "dims"))
+    model = b.model({b.op("Transpose", x, perm=[0, 2, 1]): [1, 49, 64]}, dtype=TensorProto.FLOAT16)
+    (graph,) = json.loads(hipdnn_mlir.compile(model, target="sm_90").text)["executables"]
+    tensors = [
+        {name: values for name, _, values in given}
+        for kind, given in graph["descriptors"]
+        if kind == Descriptor.TENSOR_DESCRIPTOR
+    ]
+    assert {tensor[Attribute.TENSOR_STRIDES][1] for tensor in tensors} == {1}
 
 
 def _half(b: GraphBuilder, dims: list[int]) -> str:

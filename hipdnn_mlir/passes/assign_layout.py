@@ -138,11 +138,8 @@ class _Assignment:
             if tensor.operand is None or tensor_index in weights:
                 continue
             value = ins[tensor.operand]
-            if (
-                constant_name(value) is None
-                and value not in self._channels_last
-                and order_matters(tensor_type(value.type).static_dims())
-            ):
+            is_fixed = constant_name(value) is not None and not self._target.filters_channels_last
+            if not is_fixed and value not in self._channels_last and order_matters(_dims(value)):
                 region.operands[tensor.operand] = self._convert(region, value)
 
     def _convert(self, region: GraphOp, value: ir.Value) -> ir.Value:

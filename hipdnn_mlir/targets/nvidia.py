@@ -77,16 +77,13 @@ def _lies_otherwise(graph: Graph, node: Node) -> bool:
     result = graph.tensors[result_of(node)]
     read = (graph.tensors[index] for index in node.inputs.values())
     same = [tensor for tensor in read if tensor.value is None and tensor.dims == result.dims]
-    return any((at := _adjacent(tensor)) and not at & _adjacent(result) for tensor in same)
+    return any(_adjacent(tensor) != _adjacent(result) for tensor in same)
 
 
 def _adjacent(tensor: Tensor) -> set[int]:
-    """The axes along which elements are adjacent; those of one element are any."""
-    return {
-        axis
-        for axis, (size, step) in enumerate(zip(tensor.dims, tensor.strides, strict=True))
-        if step == 1 or size == 1
-    }
+    """The axes along which elements are adjacent."""
+    sizes = zip(tensor.dims, tensor.strides, strict=True)
+    return {axis for axis, (size, step) in enumerate(sizes) if step == 1 and size > 1}
 
 
 def _reach(graph: Graph) -> int:
