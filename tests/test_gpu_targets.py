@@ -151,6 +151,13 @@ def test_nothing_is_fused_into_filters_that_cudnn_fuses_slowly(apart: int, steps
     assert len([step for step in summaries(program) if step not in ("copy", "cast")]) == steps
 
 
+def test_a_fused_convolution_writes_channels_last_whatever_the_order_of_the_output() -> None:
+    b = GraphBuilder("output")
+    x = b.op("Conv", b.input("x", [1, 64, 16, 16], TensorProto.FLOAT16), _half(b, [64, 64, 3, 3]), pads=[1] * 4)
+    model = b.model({b.op("Relu", x): [1, 64, 16, 16]}, dtype=TensorProto.FLOAT16)
+    assert summaries(hipdnn_mlir.compile(model, target="sm_90")) == ["copy", "conv2d + relu", "copy"]
+
+
 def test_a_constant_that_is_added_to_a_convolution_lies_as_its_result_does() -> None:
     b = GraphBuilder("patches")
     x = b.op("Conv", b.input("x", [1, 8, 64, 64], TensorProto.FLOAT16), _half(b, [64, 8, 16, 16]), strides=[8, 8])

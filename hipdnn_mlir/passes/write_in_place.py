@@ -4,10 +4,11 @@ from torch_mlir import ir
 from torch_mlir.dialects import memref
 
 from ..ir.blocks import functions, operations
-from ..ir.buffers import erase_allocation, hoist
-from ..ir.dialect import RegionOp
+from ..ir.buffers import erase_allocation, hoist, storage
+from ..ir.dialect import GraphOp, RegionOp
 from ..ir.module_pass import module_pass
-from ..ir.view import producer
+from ..ir.region import region_graph
+from ..ir.view import producer, readers
 from ..ir.views import (
     RESHAPES,
     WHOLE_VIEWS,
@@ -18,27 +19,36 @@ from ..ir.views import (
     retype_uses,
     uses_through_views,
 )
+from ..ops.graph import Graph
+from ..targets.table import find_target
+from ..targets.target import Target
 
 
 @module_pass("hipdnn-write-in-place")
-def write_in_place(module: ir.Operation) -> None:
+def write_in_place(module: ir.Operation, *, target: str = "host") -> None:
     """Replace a buffer that is copied somewhere by the place it is copied to, and drop the copy.
 
     Buffers are written once, by one graph, so the place may be written earlier than the copy did, unless something else fills it in
     between (the border of a pad: its fill moves up together with the buffer).
 
-    A reshape between the two moves to the other side: the place is seen in the buffer's shape.
+    A reshape between the two moves to the other side: the place is seen in the buffer's shape. Where no engine takes a graph with the
+    strides of the place, it keeps its buffer, and the copy stays.
 
     Before: `%a = memref.alloc()`; `hipdnn.graph ins(%x) outs(%a)`; `%s = memref.subview %whole[...]`; `memref.copy %a, %s`.
     After: `%s = memref.subview %whole[...]`; `hipdnn.graph ins(%x) outs(%s)`.
+
+    Args:
+        module: the module operation.
+        target: whose engines to ask.
     """
+    library = find_target(target)
     for function in functions(module):
         for op in operations(function):
             if isinstance(op, memref.CopyOp):
-                _redirect(op)
+                _redirect(op, library)
 
 
-def _redirect(found: memref.CopyOp) -> None:
+def _redirect(found: memref.CopyOp, target: Target) -> None:
     copy = _move_reshapes(found)
     source, destination = copy.source, copy.target
     made = allocation(source)
@@ -46,6 +56,8 @@ def _redirect(found: memref.CopyOp) -> None:
         copy.erase()
         return
     if made is None or not can_retype(source, destination.type, ignored=copy) or not _may_write_early(destination):
+        return
+    if not all(_is_taken(reader, source, destination, target) for reader in readers(source)):
         return
     shown = producer(destination)
     if shown is not None:
@@ -55,6 +67,21 @@ def _redirect(found: memref.CopyOp) -> None:
     source.replace_all_uses_with(destination)
     retype_uses(destination)
     erase_allocation(source)
+
+
+def _is_taken(op: ir.OpView, source: ir.Value, destination: ir.Value, target: Target) -> bool:
+    """Whether an engine still takes a graph that writes a buffer, once it writes the place instead; anything else can."""
+    if not isinstance(op, GraphOp) or source not in op.outs:
+        return True
+    before, after = (
+        region_graph(op, list(map(storage, op.ins)), [storage(place if out == source else out) for out in op.outs])
+        for place in (source, destination)
+    )
+    return (
+        not isinstance(before, Graph)
+        or target.engine_for(before) is None
+        or (isinstance(after, Graph) and target.engine_for(after) is not None)
+    )
 
 
 def _move_reshapes(copy: memref.CopyOp) -> memref.CopyOp:

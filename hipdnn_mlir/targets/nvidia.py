@@ -55,8 +55,8 @@ class CudnnEpilogue(AnchorEpilogue):
             return refusal
         if any(_lies_otherwise(graph, node) for node in graph.nodes[1:]):
             return "has an epilogue with a value whose elements are adjacent along another axis than the result's"
-        if graph.nodes[0].type == CONVOLUTION and len(graph.nodes) > 1 and _reach(graph) > _FARTHEST:
-            return f"has an epilogue behind a filter of {_reach(graph) + 1} pixels"
+        if graph.nodes[0].type == CONVOLUTION and len(graph.nodes) > 1:
+            return _refuses_fusion(graph)
         if graph.nodes[0].type != MATMUL:
             return None
         scattered = next((tensor for tensor in _matrices(graph) if 1 not in _steps_of(tensor)), None)
@@ -84,6 +84,15 @@ def _adjacent(tensor: Tensor) -> set[int]:
     """The axes along which elements are adjacent."""
     sizes = zip(tensor.dims, tensor.strides, strict=True)
     return {axis for axis, (size, step) in enumerate(sizes) if step == 1 and size > 1}
+
+
+def _refuses_fusion(graph: Graph) -> str | None:
+    """Why an epilogue is not fused into a convolution."""
+    image = graph.tensors[graph.nodes[0].inputs[A.OPERATION_CONVOLUTION_FORWARD_X]]
+    result = graph.tensors[result_of(graph.nodes[-1])]
+    if _adjacent(image) == {1} and _adjacent(result) not in (set(), {1}):  # whatever the strides between them
+        return "has an epilogue whose result is not stored channels-last, as the image is"
+    return None if (reach := _reach(graph)) <= _FARTHEST else f"has an epilogue behind a filter of {reach + 1} pixels"
 
 
 def _reach(graph: Graph) -> int:
