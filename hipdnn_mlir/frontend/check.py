@@ -137,6 +137,9 @@ def _check_texts(message: Message, where: str) -> None:
                 raise ModelError(f"not a valid ONNX model: a {field.name} is not UTF-8", where=where, got=repr(each))
 
 
+_FLOATS = frozenset({"tensor(bfloat16)", "tensor(double)", "tensor(float)", "tensor(float16)"})
+
+
 def check_element_types(model: onnx.ModelProto, where: str) -> None:
     """Every operand has an element type that its operator takes, and every result the one that the model declares for it.
 
@@ -193,10 +196,11 @@ def _check_operands(node: onnx.NodeProto, version: int, made_of: Mapping[str, in
 
 @cache
 def _operand_types(operator: str, version: int) -> list[tuple[str, frozenset[str]]]:
-    """Operands by name, with the types that they have in a version or in the newest, for bf16 is in models of versions without it."""
+    """Operands by name, with the types that they have in a version or in the newest; models have bf16 where no version has it."""
     newest = {operand.name: operand.types for operand in onnx.defs.get_schema(operator).inputs}
     operands = onnx.defs.get_schema(operator, version).inputs
-    return [(operand.name, frozenset(operand.types | newest.get(operand.name, set()))) for operand in operands]
+    taken = {operand.name: frozenset(operand.types) | frozenset(newest.get(operand.name, ())) for operand in operands}
+    return [(name, types | _FLOATS if types & _FLOATS else types) for name, types in taken.items()]
 
 
 def _element_types(graph: onnx.GraphProto) -> dict[str, int]:

@@ -226,7 +226,7 @@ def _activations(call: Call, directions: int, defaults: Sequence[str]) -> Iterat
     """The activations of each direction, which take the parameters that are stated one after the other."""
     named = call.attr("activations", list(defaults) * directions)
     names = [name.decode() if isinstance(name, bytes) else name for name in named]
-    if len(names) != directions * len(defaults):
+    if len(names) < directions * len(defaults):  # RNN's schema has those of two directions for one, too
         raise Refusal("attribute", f"{len(names)} activations, expected {directions * len(defaults)}")
     alphas, betas = (iter(call.attr(f"activation_{name}", [])) for name in ("alpha", "beta"))
     clip = call.attr("clip", 0.0)
