@@ -176,7 +176,7 @@ fuzz: .venv/.test
 	  -DHIPDNN_MLIR_FUZZ=ON -DUSE_HIPDNN=ON $(SANITIZED)
 	$(WITH_VENV) cmake --build build/sanitize -j $(JOBS) --target $(FUZZ_TARGETS:%=fuzz_%) fuzz_seeds fuzz_samples
 	cd build/sanitize && for target in $(FUZZ_TARGETS); do echo $$target; \
-	  fuzz/fuzz_$$target -max_total_time=$(SECONDS) fuzz/corpus/$$target $(CURDIR)/fuzz/regressions/$$target || exit; done
+	  fuzz/fuzz_$$target -max_total_time=$(SECONDS) -dict=fuzz/corpus/words fuzz/corpus/$$target $(CURDIR)/fuzz/regressions/$$target || exit; done
 	for target in $(FUZZ_IN_PYTHON); do echo $$target; PYTHONPATH=tests:fuzz $(BIN)/python -P -W ignore fuzz/$$target.py \
 	  -max_total_time=$(SECONDS) fuzz/regressions/$$target || exit; done
 

@@ -8,6 +8,10 @@ if(HIPDNN_MLIR_SANITIZE)
   target_compile_options(hipdnn_mlir_flags INTERFACE -fsanitize=${HIPDNN_MLIR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(hipdnn_mlir_flags INTERFACE -fsanitize=${HIPDNN_MLIR_SANITIZE})
 endif()
+if(HIPDNN_MLIR_FUZZ AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(hipdnn_mlir_flags INTERFACE -fsanitize=fuzzer-no-link)  # libFuzzer is guided by what has run
+  target_link_options(hipdnn_mlir_flags INTERFACE -Wl,-z,undefs)  # clang has the sanitizers' functions in the program, not in libraries
+endif()
 # Files are compiled in batches, which takes half the time; -DCMAKE_UNITY_BUILD=OFF compiles each by itself.
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON)

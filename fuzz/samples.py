@@ -1,8 +1,15 @@
-"""``samples.py FOLDER``, with tests/ on the path: writes the graphs and kernels that the op table's samples become on the CPU, as seeds."""
+"""``samples.py FOLDER``, with tests/ on the path: seeds and a dictionary for libFuzzer.
+
+Seeds are the graphs and kernels that the op table's samples become on the CPU; ``FOLDER/words`` has the names in these and in a program's
+schema.
+"""
 
 import json
 import sys
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from torch_mlir import ir
 
@@ -28,6 +35,22 @@ def main(folder: Path) -> None:
                     _write(folder / "graph", op, {"operands": roles, "descriptors": json.loads(op.descriptors.value)})
                 elif isinstance(op, KernelOp):
                     _write(folder / "kernel", op, json.loads(op.description.value))
+    seeds = [json.loads(path.read_text()) for kind in ("graph", "kernel") for path in (folder / kind).iterdir()]
+    schema = json.loads(files("hipdnn_mlir.program").joinpath("schema.json").read_text())
+    words = sorted({word for word in _names([schema, *seeds]) if word.isidentifier()})
+    (folder / "words").write_text("".join(f'"\\"{word}\\""\n' for word in words))
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Keys and texts in JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        yield from _names(list(value.values()))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _names(each)
 
 
 def _write(folder: Path, op: ExecutableOp | KernelOp, rest: dict[str, object]) -> None:
