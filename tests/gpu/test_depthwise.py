@@ -124,9 +124,11 @@ def test_others_are_refused(x: tuple[int, ...], w: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("arch", compiled.ALL)
-def test_code_is_made(arch: str) -> None:
-    case = ((1, 32, 112, 112), (3, 3), (1, 1), (1, 1), (1, 1))
-    arrays = [np.empty(case[0], np.float16), np.empty((32, 1, 3, 3), np.float16)]
+@pytest.mark.parametrize(("dims", "taps"), [((1, 32, 112, 112), 3), ((32, 480, 14, 14), 5)], ids=str)
+def test_code_is_made(dims: tuple[int, ...], taps: int, arch: str) -> None:
+    """Of a batch, too, where a thread computes more pixels than divide a row."""
+    case = (dims, (taps, taps), (1, 1), (taps // 2, taps // 2), (1, 1))
+    arrays = [np.empty(dims, np.float16), np.empty((dims[1], 1, taps, taps), np.float16)]
     out = spec("f16", case[0], channels_last=True)
     made = generate_graph(graph_of(of_case(case, out.dims), arrays, [out]), find_architecture(arch))
     assert not isinstance(made, Reject)

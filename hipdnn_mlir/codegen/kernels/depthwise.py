@@ -28,7 +28,8 @@ _WAYS = ((8, 4), (8, 2), (8, 1), (4, 1), (2, 1))
 _ENOUGH = 2 * _THREADS
 """Threads of a multiprocessor."""
 _UNROLLED_TAPS = 25
-"""Of a filter whose rows are written one by one, else in a loop."""
+"""Of a filter whose rows are written one by one, else in a loop. It is a loop, too, where a branch decides what is stored: LLVM moves
+what no loop has computed into the branch, and all that was read waits for it in more registers than there are."""
 _ROW, _COLUMN = 0, 1
 
 
@@ -133,7 +134,7 @@ class _Writer:
             factors = b.add(b.mul(row, self.filter.strides[0]), b.mul(channel, self.filter.strides[2]))
             return self._multiplied(dict(zip(self.columns, pixels, strict=True)), factors, sums)
 
-        if rows * taps <= _UNROLLED_TAPS:
+        if rows * taps <= _UNROLLED_TAPS and width % way.pixels == 0:
             for row in range(rows):
                 sums = one(row, sums)
         else:
