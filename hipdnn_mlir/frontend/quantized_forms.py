@@ -1,34 +1,39 @@
 """Operators between DequantizeLinear and QuantizeLinear, and dynamically quantized products, as integer operators."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from hipdnn_mlir_runtime.dtypes import find_numpy
+
 from ..ops.evaluate import Array
 from ..ops.registry import HIPDNN_DOMAIN
+from .onnx_types import BY_ONNX
 from .shape_inference import attributes_of
 
 _CONTRIB = "com.microsoft"
+_MATRIX = 2
+"""Dims."""
 _ZERO = "hipdnn.zero"
 """The zero point of weights."""
 _RELATIVE = 1e-3
 """By which the scale of a bias may differ from the product of scales: models state it in f32."""
 
 
-def write_integer_forms(model: onnx.ModelProto, weights: Mapping[str, Array]) -> None:
+def write_integer_forms(model: onnx.ModelProto, weights: MutableMapping[str, Array]) -> None:
     """Write QDQ and dynamic quantization as integer operators, in place; what is left unused goes.
 
     DequantizeLinear, Conv, Relu, QuantizeLinear become QLinearConv; with MatMul and Gemm QLinearMatMul and QGemm. An Add of a constant that
     follows a MatMul makes it the hipdnn domain's QLinearMatMulWithBias. A MatMul without QuantizeLinear becomes MatMulIntegerToFloat, and
-    so do MatMulInteger, Cast, Mul. Weights are signed, without zero points; biases are scaled by the product of both scales. Other places
-    stay as they are.
+    so do MatMulInteger, Cast, Mul. Weights are signed, without zero points; biases are scaled by the product of both scales. MatMul and
+    Gemm of floats of 8 bits become the hipdnn domain's DequantizedMatMul. Other places stay as they are.
 
     Args:
         model: of one of the opsets that are imported.
-        weights: constants that are inputs of the graph.
+        weights: constants that are inputs of the graph; transposes of some are added.
     """
     if not any(node.op_type in ("DequantizeLinear", "MatMulInteger") for node in model.graph.node):
         return
@@ -41,7 +46,7 @@ def write_integer_forms(model: onnx.ModelProto, weights: Mapping[str, Array]) ->
 class _Forms:
     """One walk over a graph."""
 
-    def __init__(self, graph: onnx.GraphProto, weights: Mapping[str, Array]) -> None:
+    def __init__(self, graph: onnx.GraphProto, weights: MutableMapping[str, Array]) -> None:
         self._graph = graph
         self._small = {tensor.name: tensor for tensor in graph.initializer}
         self._large = weights
@@ -92,6 +97,8 @@ class _Forms:
         self._become(last, "QLinearConv", [*x, *w, *last.input[1:3], *bias], node, **stated)
 
     def _matmul(self, node: onnx.NodeProto) -> None:
+        if self._float8(node, []):
+            return
         a, b = self._dequantized(node.input[0]), self._weights(node.input[1], 1)
         if a is None or b is None:
             return
@@ -109,6 +116,9 @@ class _Forms:
     def _gemm(self, node: onnx.NodeProto) -> None:
         stated = attributes_of(node)
         transposed = stated.get("transB", 0)
+        is_plain = not stated.get("transA", 0) and stated.get("alpha", 1.0) == stated.get("beta", 1.0) == 1.0
+        if is_plain and self._float8(node, list(node.input[2:]), transposed):
+            return
         a, b = self._dequantized(node.input[0]), self._weights(node.input[1], 0 if transposed else 1)
         last = self._quantize(node)
         if a is None or b is None or last is None or stated.get("transA", 0) or stated.get("alpha", 1.0) != 1.0:
@@ -135,6 +145,59 @@ class _Forms:
             return
         a = [node.input[0], quantize.output[1], zeros[0]]
         self._to_float(scaled, a, [node.input[1], scales[0], _ZERO], node)
+
+    def _float8(self, node: onnx.NodeProto, bias: list[str], transposed: int = 0) -> bool:
+        """Whether both operands are floats of 8 bits, the second one constant and a matrix: then it is one product of them."""
+        a, made = self._made.get(node.input[0]), self._made.get(node.input[1])
+        if made is not None and made.op_type == "Transpose" and list(attributes_of(made).get("perm", (1, 0))) == [1, 0]:
+            transposed, made = 1 - transposed, self._made.get(made.input[0])
+        if a is None or made is None or not (self._is_float8(a) and self._is_float8(made)):
+            return False
+        numbers, of_a, of_b = self._value(made.input[0]), self._value(a.input[1]), self._value(made.input[1])
+        if numbers is None or numbers.ndim != _MATRIX or of_a is None or of_b is None or of_a.size != 1:
+            return False
+        stated, columns = attributes_of(made), 0 if transposed else 1
+        if of_b.size != 1 and (of_b.ndim != 1 or stated.get("axis", 1) % _MATRIX != columns):
+            return False
+        if of_a.dtype != of_b.dtype or not (of_b > 0).all():
+            return False
+        weights = made.input[0] if transposed else self._transpose(made.input[0], numbers)
+        inputs = [a.input[0], weights, a.input[1], made.input[1], *bias]
+        self._become(node, "DequantizedMatMul", inputs, node, domain=HIPDNN_DOMAIN)
+        return True
+
+    def _transpose(self, name: str, numbers: Array) -> str:
+        """The name of a constant that holds the transpose of another one, a matrix."""
+        made = f"{name}.transposed"
+        if made in self._constants:
+            return made
+        self._constants.add(made)
+        turned = np.ascontiguousarray(numbers.T)
+        if name in self._small:
+            self._small[made] = numpy_helper.from_array(turned, made)
+            self._graph.initializer.append(self._small[made])
+        else:
+            self._large[made] = turned
+            kind = onnx.helper.np_dtype_to_tensor_dtype(turned.dtype)
+            self._graph.input.append(onnx.helper.make_tensor_value_info(made, kind, turned.shape))
+        return made
+
+    def _is_float8(self, node: onnx.NodeProto) -> bool:
+        """Whether a node dequantizes floats of 8 bits in no blocks, to the type of its scale."""
+        stated = attributes_of(node)
+        if node.op_type != "DequantizeLinear" or stated.get("block_size", 0) or stated.get("output_dtype", 0):
+            return False
+        zero = self._value(node.input[2]) if len(node.input) > 2 else None
+        if len(node.input) > 2 and (zero is None or zero.astype(np.float32).any()):
+            return False
+        zero = self._value(node.input[0]) if zero is None else zero
+        source = self._made.get(node.input[0])
+        if zero is None and source is not None and source.op_type == "QuantizeLinear":
+            if stated_kind := attributes_of(source).get("output_dtype", 0):
+                return BY_ONNX[stated_kind].is_float8
+            zero = self._value(source.input[2]) if len(source.input) > 2 else None
+        kind = None if zero is None else find_numpy(zero.dtype)
+        return kind is not None and kind.is_float8
 
     def _to_float(self, last: onnx.NodeProto, a: list[str], b: list[str], node: onnx.NodeProto) -> None:
         inputs = [a[0], b[0], a[1], b[1], a[2], b[2]]

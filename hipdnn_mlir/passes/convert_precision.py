@@ -90,8 +90,9 @@ class _Conversion:
         return [v for v in tensors if v not in self._constant and tensor_type(v.type).dtype.is_float]
 
     def _was_wide(self, value: ir.Value) -> bool:
-        """Whether the model has the value in f32."""
-        return value in self._is_narrow or tensor_type(value.type).dtype is F32
+        """Whether the model has the value in f32, or in 8 bits, which stay."""
+        dtype = tensor_type(value.type).dtype
+        return value in self._is_narrow or dtype is F32 or dtype.is_float8
 
     def _runs_narrow(self, op: ir.OpView, row: OpRow) -> bool:
         kept = {op.operands[index] for index in row.keeps if index < len(op.operands)}

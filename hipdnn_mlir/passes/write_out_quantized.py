@@ -1,4 +1,6 @@
-"""hipdnn-write-out-quantized: convolutions and products of 8-bit integers that no engine takes are written in floats."""
+"""hipdnn-write-out-quantized: convolutions and products of 8 bits that no engine takes are written in wider floats."""
+
+import math
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
@@ -7,7 +9,7 @@ from torch_mlir.rewrite import PatternRewriter
 from hipdnn_mlir_runtime.dtypes import F32, DType
 
 from ..ir.claims import why_not_taken
-from ..ir.literals import constant_list
+from ..ir.literals import constant_list, splat
 from ..ir.module_pass import module_pass
 from ..ir.operators import is_operator, operator
 from ..ir.patterns import rewrite_ops
@@ -20,7 +22,7 @@ from ..targets.table import find_target
 
 @module_pass("hipdnn-write-out-quantized")
 def write_out_quantized(module: ir.Operation, *, target: str = "host") -> None:
-    """Write QuantizedConv and QuantizedMatMul as a convolution or matmul of floats, where no engine takes them as they are.
+    """Write QuantizedConv, QuantizedMatMul and Float8MatMul in wider floats, where no engine takes them as they are.
 
     Sums of up to 2^24 stay exact, larger ones are rounded as f32 is. A convolution's operands are f16 where the target sums those in f32.
 
@@ -34,12 +36,13 @@ def write_out_quantized(module: ir.Operation, *, target: str = "host") -> None:
     library = find_target(target)
 
     def write_out(op: torch.OperatorOp, rewriter: PatternRewriter) -> bool:
-        if not is_operator(op, "QuantizedConv", "QuantizedMatMul"):
+        if not is_operator(op, "QuantizedConv", "QuantizedMatMul", "Float8MatMul"):
             return False
         reject = why_not_taken(op, library)
         if reject is None or reject.rule != "engine":
             return False
-        rewriter.replace_op(op, [_written_out(op, library.exact_products)])
+        is_float8 = is_operator(op, "Float8MatMul")
+        rewriter.replace_op(op, [_float8(op) if is_float8 else _written_out(op, library.exact_products)])
         return True
 
     rewrite_ops(module, write_out)
@@ -62,6 +65,22 @@ def _written_out(op: torch.OperatorOp, narrow: DType) -> ir.Value:
     if dtype is F32:
         return shifted
     return operator("Quantize", op.results[0].type, [shifted], scale=1.0, zero=0, to=onnx_attributes(op)["to"])
+
+
+def _float8(op: torch.OperatorOp) -> ir.Value:
+    """The product of wider operands, which have the factor in equal parts: neither leaves the range of f16."""
+    x, w = op.operands
+    dtype, scale = tensor_type(op.results[0].type).dtype, float(onnx_attributes(op)["scale"])
+    part = 2.0 ** round(math.log2(scale) / 2)
+    left, right = (
+        cast_to(
+            torch.aten_mul_Tensor(kind, operator("ConvertFloat8", kind, [value], to="f32"), splat(factor, (), F32)),
+            dtype,
+        )
+        for value, factor in ((x, part), (w, scale / part))
+        for kind in (torch_tensor(dims_of(value), F32),)
+    )
+    return torch.aten_linear(op.results[0].type, left, right, torch.constant_none())
 
 
 def _of_channels(value: ir.Value, channels: tuple[int, ...]) -> ir.Value:

@@ -21,8 +21,9 @@ ALIGNMENT = 64
 MAX_HEADER_BYTES = 1 << 30
 FILLER = "hipdnn_mlir.filler"
 """Name prefix of tensors that only align the next one."""
-_SAFETENSORS = {"f32": "F32", "f64": "F64", "f16": "F16", "bf16": "BF16", "i8": "I8", "u8": "U8", "i16": "I16", "u16": "U16", "i32": "I32",
-                "u32": "U32", "i64": "I64", "u64": "U64", "bool": "BOOL"}  # fmt: skip
+_SAFETENSORS = {"f32": "F32", "f64": "F64", "f16": "F16", "bf16": "BF16", "f8e4m3": "F8_E4M3", "f8e5m2": "F8_E5M2",
+                "i8": "I8", "u8": "U8", "i16": "I16", "u16": "U16", "i32": "I32", "u32": "U32",
+                "i64": "I64", "u64": "U64", "bool": "BOOL"}  # fmt: skip
 
 
 def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> None:

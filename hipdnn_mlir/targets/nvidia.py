@@ -1,17 +1,18 @@
 """What NVIDIA's libraries take through the port `cuda`: matmuls of cuBLASLt and attention of cuDNN, as far as tried (docs/cuda.md)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import Pointwise as P
-from hipdnn_mlir_runtime.dtypes import BF16, F16, F32
+from hipdnn_mlir_runtime.dtypes import BF16, F8E4M3, F8E5M2, F16, F32
 
 from ..ops.attention_graph import units_attention
 from ..ops.graph import Graph, Node, Tensor
 from ..ops.spec import Refusal
 from ..ops.strides import restride
-from .graph_parts import copied, counts_or_bounds, result_of, starts_with
+from .graph_parts import copied, counts_or_bounds, mode_of, result_of, starts_with
 from .rocm import HipblasltMatmul
 from .rules import ATTENTION, CONVOLUTION, MATMUL, AnchorEpilogue
 
@@ -28,7 +29,11 @@ class CublasltMatmul(AnchorEpilogue):
 
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
-        return super().refuses(graph) or _epilogue(graph) or HipblasltMatmul.layouts(graph, graph.nodes[0])
+        return (
+            super().refuses(graph)
+            or _epilogue(graph, graph.nodes[1:])
+            or HipblasltMatmul.layouts(graph, graph.nodes[0])
+        )
 
 
 _LEAST_ROWS = 128
@@ -158,8 +163,55 @@ BLAS = CublasltMatmul(frozenset({MATMUL}), BLAS_EPILOGUE, frozenset({F32, F16, B
 """Matmuls of cuBLASLt in any type."""
 
 
-def _epilogue(graph: Graph) -> str | None:
-    rest = graph.nodes[1:]
+_FLOAT8 = frozenset({F8E4M3, F8E5M2})
+_FLOAT8_MULTIPLE = 16
+
+
+class CublasltFloat8(AnchorEpilogue):
+    """A matmul of floats of 8 bits times a number, then what `CublasltMatmul` takes, but no bias of f32.
+
+    cuBLASLt sums along memory: the rows of the first operand and the columns of the second one. One operand is of E4M3, sizes of the second
+    one are multiples of 16 (cuBLAS 12 and 13, cublasLtMatmul, "FP8 kernels"; of compute capability 8.9 and 9.0).
+    """
+
+    def refuses(self, graph: Graph) -> str | None:
+        """Why the graph is not taken, or None."""
+        if refusal := super().refuses(graph):
+            return refusal
+        product, *rest = graph.nodes
+        left, right = (graph.tensors[product.inputs[name]] for name in _OPERANDS)
+        result = graph.tensors[result_of(graph.nodes[-1])]
+        if not {left.dtype, right.dtype} <= _FLOAT8 or F8E4M3 not in (left.dtype, right.dtype):
+            return f"multiplies {left.dtype} by {right.dtype}"
+        if result.dtype in _FLOAT8:
+            return f"has a result of {result.dtype}"
+        if any(size % _FLOAT8_MULTIPLE for size in right.dims[-2:]):
+            return f"has a matrix of {list(right.dims[-2:])}, wanted: multiples of {_FLOAT8_MULTIPLE}"
+        if left.strides[-1] != 1 or right.strides[-2] != 1 or prod(right.dims[:-2]) != 1:
+            return "sums products that do not lie along memory, or of several matrices"
+        if not rest or mode_of(rest[0]) != P.MUL or not _has_number(graph, rest[0]):
+            return "is not multiplied by a number"
+        if any(mode_of(node) == P.MUL for node in rest[1:]):
+            return "epilogue has MUL"
+        if result.dtype is F32 and any(
+            _is_row(graph.tensors[t], result) for node in rest for t in node.inputs.values()
+        ):
+            return "adds a bias of f32"
+        return _epilogue(graph, rest[1:]) or HipblasltMatmul.layouts(graph, product)
+
+
+_OPERANDS = (A.OPERATION_MATMUL_ADESC, A.OPERATION_MATMUL_BDESC)
+
+
+def _has_number(graph: Graph, node: Node) -> bool:
+    return any(graph.tensors[index].value is not None for index in node.inputs.values())
+
+
+FLOAT8 = CublasltFloat8(frozenset({MATMUL}), BLAS_EPILOGUE | {P.MUL}, frozenset({F32, F16, BF16}) | _FLOAT8, 4)
+"""Those of 8 bits."""
+
+
+def _epilogue(graph: Graph, rest: Sequence[Node]) -> str | None:
     result = graph.tensors[next(iter(rest[-1].outputs.values()))] if rest else None
     added = []
     for index, node in enumerate(rest):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import Descriptor as D
 from hipdnn_mlir_runtime.abi import Pointwise as P
-from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F16, F32, F64, I8, I32, I64, U8, DType
+from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F8E4M3, F8E5M2, F16, F32, F64, I8, I32, I64, U8, DType
 
 from ..ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
 from ..ops.few_channels import FewChannels
@@ -36,7 +36,7 @@ EPILOGUE_MODES = frozenset({
     P.ADD, P.SUB, P.MUL, P.DIV, P.MIN, P.MAX, P.RELU_FWD, P.TANH_FWD, P.SIGMOID_FWD, P.GELU_FWD, P.GELU_APPROX_TANH_FWD, P.SWISH_FWD,
     P.ELU_FWD, P.SOFTPLUS_FWD, P.ABS, P.SQRT, P.EXP, P.LOG, P.IDENTITY,
 })  # fmt: skip
-ROWWISE_TYPES = frozenset({F32, F64, F16, BF16, I8, U8, I32, I64, BOOL})
+ROWWISE_TYPES = frozenset({F32, F64, F16, BF16, F8E4M3, F8E5M2, I8, U8, I32, I64, BOOL})
 MAX_DIM = 2**31 - 1
 """Larger sizes overflow inside the libraries."""
 _HARD_SWISH = (P.ADD, P.RELU_FWD, P.MUL, P.MUL)

@@ -19,6 +19,7 @@ from .fusilli import FusilliGraph, conform_fusilli
 from .host import HOST
 from .nvidia import (
     BLAS_EPILOGUE,
+    FLOAT8,
     CublasltMatmul,
     CudnnEpilogue,
     FusedAttention,
@@ -87,6 +88,10 @@ _SLOW_IN_CUDNN = {P.GELU_FWD: 1 << 20}
 """Beside a matmul of (4096, 768) and (768, 3072) cuDNN's exact GELU of f16 takes 20 us of an H200, the matmul alone 34 us."""
 
 
+_FLOAT8_ARCHITECTURES = ("sm_90",)
+"""Whose matrix units multiply floats of 8 bits."""
+
+
 def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
     """NVIDIA's cuDNN and, for matmuls, cuBLASLt, with generated kernels for what they are not asked for.
 
@@ -114,6 +119,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
                 conform=conform_cudnn,
             ),
             *(() if tf32 else exact),
+            *((Engine("CUBLASLT_ENGINE", FLOAT8),) if architecture in _FLOAT8_ARCHITECTURES else ()),
             Engine("CUDNN_ENGINE", CudnnExactSums(), conform=conform_sums),
             Engine("GENERATED", UnitsAttention(is_faster=True), is_generated=True),
             Engine("CUDNN_ENGINE", FusedAttention()),

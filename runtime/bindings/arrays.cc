@@ -23,6 +23,8 @@ nb::dlpack::dtype dlpack_type(DType dtype) {
     case DType::f64: return make(Code::Float, 64);
     case DType::f16: return make(Code::Float, 16);
     case DType::bf16: return make(Code::Bfloat, 16);
+    case DType::f8e4m3: return make(Code{10}, 8);  // DLPack 1.1: kDLFloat8_e4m3fn, kDLFloat8_e5m2
+    case DType::f8e5m2: return make(Code{12}, 8);
     case DType::i8: return make(Code::Int, 8);
     case DType::u8: return make(Code::UInt, 8);
     case DType::i16: return make(Code::Int, 16);
@@ -36,8 +38,15 @@ nb::dlpack::dtype dlpack_type(DType dtype) {
   throw InputError("unknown element type");
 }
 
-/// NumPy has no bfloat16 of its own: such arrays cross as 16-bit unsigned integers.
-nb::dlpack::dtype numpy_type(DType dtype) { return dlpack_type(dtype == DType::bf16 ? DType::u16 : dtype); }
+/// NumPy has no bfloat16 and no floats of 8 bits of its own: such arrays cross as unsigned integers.
+nb::dlpack::dtype numpy_type(DType dtype) {
+  switch (dtype) {
+    case DType::bf16: return dlpack_type(DType::u16);
+    case DType::f8e4m3:
+    case DType::f8e5m2: return dlpack_type(DType::u8);
+    default: return dlpack_type(dtype);
+  }
+}
 
 std::string type_name(nb::dlpack::dtype type) {
   for (const DTypeInfo& row : kDTypes) {

@@ -21,7 +21,7 @@ namespace hipdnn_rt::bindings {
 using ReadArray = nanobind::ndarray<nanobind::ro>;
 using WriteArray = nanobind::ndarray<>;
 
-/// View `object` (NumPy or DLPack) as the program's argument. bf16 may come as 16-bit unsigned integers, which NumPy has.
+/// View `object` (NumPy or DLPack) as the program's argument. bf16 and floats of 8 bits may come as unsigned integers, which NumPy has.
 /// Throws InputError naming the argument where dtype, shape, layout or memory do not fit what the device reads.
 ReadArray import_input(nanobind::handle object, const Argument& argument, const Device& device);
 WriteArray import_output(nanobind::handle object, const Argument& argument, const Device& device);
@@ -40,7 +40,7 @@ class OutputPool : public std::enable_shared_from_this<OutputPool> {
  public:
   explicit OutputPool(const std::vector<Argument>& outputs);
 
-  /// A NumPy array (bf16 as 16-bit unsigned integers) with undefined contents for output `index`.
+  /// A NumPy array (bf16 and floats of 8 bits as unsigned integers) with undefined contents for output `index`.
   nanobind::ndarray<nanobind::numpy> make_array(std::size_t index);
 
  private:

@@ -16,6 +16,7 @@ WITHOUT = {
     "BiasAdd": "neither ONNX Runtime's CPU provider nor onnx has it",
     "BiasSplitGelu": "neither ONNX Runtime's CPU provider nor onnx has it",
     "Constant": "constant operands of all others are",
+    "DequantizedMatMul": "a product of quantized operands, which tests/test_float8.py has",
     "GroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
     "If": "its branches are graphs, which tests/test_branches.py has",
     "OptionalGetElement": "of tensors it does nothing",

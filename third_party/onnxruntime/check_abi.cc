@@ -217,6 +217,8 @@ static_assert(ORT_EP_FAIL == 11);
 static_assert(ORT_LOGGING_LEVEL_WARNING == 2);
 static_assert(ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL == 9);
 static_assert(ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16 == 16);
+static_assert(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN == 17);
+static_assert(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2 == 19);
 static_assert(ONNX_TYPE_TENSOR == 1);
 static_assert(ORT_OP_ATTR_TENSOR == 8);
 static_assert(ORT_ENABLE_ALL == 99);

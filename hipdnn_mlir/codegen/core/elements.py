@@ -1,4 +1,4 @@
-"""Elements of memory as values to compute with: 16-bit floats as f32, booleans as i1."""
+"""Elements of memory as values to compute with: floats of 16 and 8 bits as f32, booleans as i1."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from hipdnn_mlir_runtime.dtypes import DType
 
 from .builder import KernelBuilder, Value
+from .float8 import f32_to_float8, float8_to_f32
 
 
 def memory_type(b: KernelBuilder, dtype: DType) -> Any:
@@ -34,6 +35,8 @@ def from_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     """An element that was loaded as a value."""
     if dtype.name == "bool":
         return b.compare("ne", value, b.constant(0, b.i8))
+    if dtype.is_float8:
+        return float8_to_f32(b, value, dtype)
     return b.op("arith.extf", [value], b.f32) if dtype.is_narrow else value
 
 
@@ -41,6 +44,8 @@ def to_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     """A value as an element to store."""
     if dtype.name == "bool":
         return b.op("arith.extui", [value], b.i8)
+    if dtype.is_float8:
+        return f32_to_float8(b, value, dtype)
     return b.op("arith.truncf", [value], memory_type(b, dtype)) if dtype.is_narrow else value
 
 

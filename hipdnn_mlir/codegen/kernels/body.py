@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hipdnn_mlir_runtime.dtypes import BY_NAME, I64, DType
+from hipdnn_mlir_runtime.dtypes import BF16, BY_NAME, F16, I64, DType
 
 from ...ops.strides import Dims
 from ..core.kernel import Operand
@@ -101,16 +101,16 @@ class Body:
         """Per instruction whether at most 16 bits of its result count.
 
         It has a 16-bit float type, or all that follows from it are floats that are stored in one. Comparisons, roundings to integers and
-        remainders do not pass that on: a small error may change their result altogether.
+        remainders do not pass that on: a small error may change their result altogether. Nor do floats of 8 bits, whose neighbours are far.
         """
         found = [True] * len(self.code)
         for index in reversed(range(len(self.code))):
             step = self.code[index]
             if step.name == "store":
-                found[index] = self.operands[step.data].dtype.is_narrow
-            elif step.dtype.is_narrow:
+                found[index] = self.operands[step.data].dtype in (F16, BF16)
+            elif step.dtype in (F16, BF16):
                 found[index] = True
-            elif not step.dtype.is_float or step.dtype.name == "f64":
+            elif step.dtype.is_float8 or not step.dtype.is_float or step.dtype.name == "f64":
                 found[index] = False
             for operand in step.operands:
                 found[operand] &= found[index] and step.name not in _SENSITIVE

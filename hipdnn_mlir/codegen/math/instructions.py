@@ -206,7 +206,7 @@ class Instructions:
             return self._compare("ne", source, value, b.constant(0, value.type))
         if target.is_float:
             made = self._to_float(value, source, target)
-            return rounded(b, made, target) if self._rounds else made
+            return rounded(b, made, target) if self._rounds or target.is_float8 else made
         if not source.is_float:
             return self._resized(value, is_signed(source), value_type(b, target))
         wide = BY_NAME["u64" if target.name == "u64" else "i64"]
@@ -217,6 +217,8 @@ class Instructions:
         kind = value_type(b, target)
         if not source.is_float:
             return b.op("arith.sitofp" if is_signed(source) else "arith.uitofp", [value], kind)
+        if target.is_float8 and source.name == "f64":
+            return b.op("arith.truncf", [value], b.f32)
         if target.is_narrow and source.name == "f64":
             return b.op("arith.extf", [b.op("arith.truncf", [value], b.f16 if target.name == "f16" else b.bf16)], b.f32)
         if value.type == kind:

@@ -233,6 +233,11 @@ class Call:
         """A list of int64, such as axes."""
         return self.const(np.array(numbers, np.int64))
 
+    def is_zero(self, value: str) -> bool:
+        """Whether a small constant is 0 everywhere."""
+        known = self.value(value)
+        return known is not None and not known.astype(np.float32).any()
+
     def cast(self, value: str, kind: int) -> str:
         """The value in another element type."""
         return value if self._graph.kind(value) == kind else self.op("Cast", value, to=kind)

@@ -9,6 +9,7 @@ from onnx import TensorProto
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .call import FLOAT, Call
+from .float8 import FLOAT8, as_float, narrowed
 from .registry import CONTRIB, decomposes
 
 BYTES: dict[int, str] = {TensorProto.UINT8: "u8", TensorProto.INT8: "i8"}
@@ -62,13 +63,12 @@ def dequantized(call: Call, x: str, scale: str, zero: str | None, axis: int = 1)
 
 def centred(call: Call, x: str, zero: str | None, axis: int = 1) -> str:
     """The difference x - zero as f32."""
-    if call.kind(x) not in _INTEGERS:
+    if call.kind(x) not in _INTEGERS and call.kind(x) not in FLOAT8:
         raise Refusal("dtype", f"quantized values of type {TensorProto.DataType.Name(call.kind(x))}")
-    value = call.cast(x, FLOAT)
-    known = call.value(zero) if zero else None
-    if zero is None or (known is not None and not known.any()):
+    value = as_float(call, x)
+    if zero is None or call.is_zero(zero):
         return value
-    return call.op("Sub", value, _factor(call, call.cast(zero, FLOAT), x, axis))
+    return call.op("Sub", value, _factor(call, as_float(call, zero), x, axis))
 
 
 def rounded(call: Call, x: str, zero: str | None, kind: int, axis: int = 1) -> str:
@@ -97,7 +97,7 @@ def _one_of_bytes(call: Call, scale: str, zero: str | None, kind: int) -> tuple[
 
 @decomposes("QuantizeLinear")
 def quantize_linear(call: Call) -> Sequence[str | None]:
-    """QuantizeLinear per tensor, axis or block, to integers of 8 and 16 bits.
+    """QuantizeLinear per tensor, axis or block, to integers of 8 and 16 bits and floats of 8.
 
     Source: ONNX, QuantizeLinear-21.
     """
@@ -109,12 +109,16 @@ def quantize_linear(call: Call) -> Sequence[str | None]:
         stated = {"scale": one[0], "zero": one[1], "to": BYTES[kind]}
         return [call.op("Quantize", call.cast(x, FLOAT), domain=HIPDNN_DOMAIN, **stated)]
     scaled = call.op("Div", call.cast(x, FLOAT), _factor(call, call.cast(scale, FLOAT), x, axis))
+    if kind in FLOAT8:
+        if zero and not call.is_zero(zero):
+            scaled = call.op("Add", scaled, _factor(call, as_float(call, zero), x, axis))
+        return [narrowed(call, scaled, kind, saturate=bool(call.attr("saturate", 1)))]
     return [rounded(call, scaled, zero, kind, axis)]
 
 
 @decomposes("DequantizeLinear")
 def dequantize_linear(call: Call) -> Sequence[str | None] | None:
-    """DequantizeLinear per tensor, axis or block, of integers; blocks of computed i8 without zero point have a row of their own.
+    """DequantizeLinear per tensor, axis or block, of integers and floats of 8 bits; blocks of computed i8 without zero point have a row.
 
     Source: ONNX, DequantizeLinear-21.
     """

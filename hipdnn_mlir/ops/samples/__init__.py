@@ -16,7 +16,7 @@ _FAMILIES: tuple[Callable[[], Iterator[Sample]], ...] = (
     norms.normalization, norms.pooling, norms.reductions, norms.softmaxes,
     elementwise.unary, elementwise.binary, elementwise.compositions, elementwise.fills, elementwise.casts,
     kernels.elementwise, kernels.indexing, kernels.sorting, kernels.rearranging, kernels.experts,
-    of_hipdnn.operations, quantized.quantized,
+    of_hipdnn.operations, quantized.quantized, quantized.float8,
     of_torch.operations,
 )  # fmt: skip
 

@@ -107,6 +107,16 @@ def i8(*dims: int) -> TensorType:
     return kind(dtypes.I8, *dims)
 
 
+def f8e4m3(*dims: int) -> TensorType:
+    """A tensor type of f8e4m3."""
+    return kind(dtypes.F8E4M3, *dims)
+
+
+def f8e5m2(*dims: int) -> TensorType:
+    """A tensor type of f8e5m2."""
+    return kind(dtypes.F8E5M2, *dims)
+
+
 def u8(*dims: int) -> TensorType:
     """A tensor type of u8."""
     return kind(dtypes.U8, *dims)

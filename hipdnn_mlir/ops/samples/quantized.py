@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .case import QUANTIZED, ROWWISE, Sample, accept, f32, i8, i32, reject, u8
+from .case import ONEDNN, QUANTIZED, ROWWISE, Sample, accept, f8e4m3, f8e5m2, f16, f32, i8, i32, reject, u8
 
 
 def quantized() -> Iterator[Sample]:
@@ -29,3 +29,16 @@ def quantized() -> Iterator[Sample]:
     yield accept("QuantizedMatMul", QUANTIZED, [i8(5, 16), b, zero, f32(1), channels], f32(5, 8), to="f32")
     yield reject("QuantizedMatMul", "dtype", [a, u8(16, 8), zero, channels, channels], u8(2, 5, 8))
     yield reject("QuantizedMatMul", "shape", [a, i8(12, 8), zero, channels, channels], u8(2, 5, 8))
+
+
+def float8() -> Iterator[Sample]:
+    """To both types and back; products of one type and of two."""
+    yield accept("ConvertFloat8", ROWWISE, [f32(2, 3)], f8e4m3(2, 3), to="f8e4m3")
+    yield accept("ConvertFloat8", ROWWISE, [f8e5m2(2, 3)], f32(2, 3), to="f32")
+    yield reject("ConvertFloat8", "dtype", [i32(2, 3)], f8e4m3(2, 3), to="f8e4m3")
+    yield reject("ConvertFloat8", "dtype", [f16(2, 3)], f32(2, 3), to="f32")
+    x, w = f8e4m3(2, 5, 16), f8e4m3(32, 16)
+    yield accept("Float8MatMul", ONEDNN, [x, w], f32(2, 5, 32), scale=0.5)
+    yield accept("Float8MatMul", ONEDNN, [f8e5m2(5, 16), w], f16(5, 32), scale=0.5, to="f16")
+    yield reject("Float8MatMul", "dtype", [f32(5, 16), w], f32(5, 32), scale=0.5)
+    yield reject("Float8MatMul", "shape", [x, f8e4m3(32, 12)], f32(2, 5, 32), scale=0.5)

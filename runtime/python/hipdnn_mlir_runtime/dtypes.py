@@ -12,7 +12,7 @@ from .errors import ModelError
 if TYPE_CHECKING:
     import numpy as np
 
-_BFLOAT16 = "bfloat16"
+_OF_ML_DTYPES = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype; that of the package ml_dtypes for bf16, and a ModelError where it is not installed."""
+        """The NumPy dtype; that of the package ml_dtypes for bf16 and floats of 8 bits, and a ModelError where it is not installed."""
         return _numpy_dtype(self.numpy_name)
 
     @property
@@ -50,12 +50,17 @@ class DType:
     @property
     def is_float(self) -> bool:
         """Whether it is a floating-point type."""
-        return self.name in ("f16", "bf16", "f32", "f64")
+        return self.is_narrow or self.name in ("f32", "f64")
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is a float of 16 bits."""
-        return self.name in ("f16", "bf16")
+        """Whether it is a float of 16 or 8 bits."""
+        return self.is_float8 or self.name in ("f16", "bf16")
+
+    @property
+    def is_float8(self) -> bool:
+        """Whether it is a float of 8 bits."""
+        return self.name in ("f8e4m3", "f8e5m2")
 
     @property
     def bytes(self) -> int:
@@ -70,20 +75,22 @@ class DType:
 def _numpy_dtype(name: str) -> np.dtype[Any]:
     import numpy as np  # commands that hand everything to the compiler's process start without it
 
-    if name != _BFLOAT16:
+    if name not in _OF_ML_DTYPES:
         return np.dtype(name)
     try:
-        import ml_dtypes  # for those who have bf16 arrays alone
+        import ml_dtypes  # for those who have arrays of them alone
     except ImportError as error:
-        raise ModelError("NumPy has no bf16", hint="pip install ml_dtypes") from error
-    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        raise ModelError(f"NumPy has no {name}", hint="pip install ml_dtypes") from error
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return found
 
 
 F32 = DType("f32", "FLOAT", "float32", "f32", "f32", DataType.FLOAT)
 F64 = DType("f64", "DOUBLE", "float64", "f64", "f64", DataType.DOUBLE)
 F16 = DType("f16", "FLOAT16", "float16", "f16", "f16", DataType.HALF)
-BF16 = DType("bf16", "BFLOAT16", _BFLOAT16, "bf16", "bf16", DataType.BFLOAT16)
+BF16 = DType("bf16", "BFLOAT16", "bfloat16", "bf16", "bf16", DataType.BFLOAT16)
+F8E4M3 = DType("f8e4m3", "FLOAT8E4M3FN", "float8_e4m3fn", "f8E4M3FN", "f8E4M3FN", DataType.FP8_E4M3)
+F8E5M2 = DType("f8e5m2", "FLOAT8E5M2", "float8_e5m2", "f8E5M2", "f8E5M2", DataType.FP8_E5M2)
 I8 = DType("i8", "INT8", "int8", "si8", "i8", DataType.INT8)
 U8 = DType("u8", "UINT8", "uint8", "ui8", "i8", DataType.UINT8)
 I16 = DType("i16", "INT16", "int16", "si16", "i16", None)
@@ -96,8 +103,10 @@ BOOL = DType("bool", "BOOL", "bool", "i1", "i1", DataType.BOOLEAN)
 I4 = DType("i4", "INT4", "int4", "si4", "i4", DataType.INT4)
 """Of tensors inside graphs alone, two to a byte and the first in its lower half; stored, they are bytes."""
 
-ALL = (F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64, BOOL)
+ALL = (F32, F64, F16, BF16, F8E4M3, F8E5M2, I8, U8, I16, U16, I32, U32, I64, U64, BOOL)
 BY_NAME = {d.name: d for d in ALL}
+OF_ML_DTYPES = {d.numpy_name: d for d in ALL if d.numpy_name in _OF_ML_DTYPES}
+"""By NumPy's and PyTorch's name: what NumPy has from the package ml_dtypes alone."""
 BY_TORCH = {d.torch: d for d in ALL}
 _BY_NUMPY_NAME = {d.numpy_name: d for d in ALL}
 
@@ -106,6 +115,11 @@ _BY_NUMPY_NAME = {d.numpy_name: d for d in ALL}
 def find_numpy(dtype: np.dtype[Any]) -> DType | None:
     """Return the element type of a NumPy dtype; None for any other, such as one of foreign byte order."""
     return _BY_NUMPY_NAME.get(dtype.name) if dtype.isnative else None
+
+
+def is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Return whether a dtype is of ml_dtypes: other libraries take such arrays as integers of the same size."""
+    return dtype.name in _OF_ML_DTYPES
 
 
 def of_numpy(dtype: np.dtype[Any]) -> DType:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .dtypes import BF16
+from .dtypes import OF_ML_DTYPES, is_foreign
 from .errors import ModelError
 
 if TYPE_CHECKING:
@@ -91,8 +91,10 @@ def to_numpy(tensor: Tensor) -> npt.NDArray[Any]:
     import torch
 
     dense = tensor.detach().cpu().contiguous()
-    if dense.dtype is torch.bfloat16:
-        return dense.view(torch.int16).numpy().view(BF16.numpy)
+    name = str(dense.dtype).removeprefix("torch.")
+    if name in OF_ML_DTYPES:
+        integers = torch.int8 if dense.element_size() == 1 else torch.int16
+        return dense.view(integers).numpy().view(OF_ML_DTYPES[name].numpy)
     return dense.numpy()
 
 
@@ -100,6 +102,6 @@ def from_numpy(array: npt.NDArray[Any]) -> Tensor:
     """Return a tensor in an array's memory."""
     import torch
 
-    if array.dtype.name == BF16.numpy_name:
-        return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
+    if is_foreign(array.dtype):
+        return torch.from_numpy(array.view(f"i{array.dtype.itemsize}")).view(getattr(torch, array.dtype.name))
     return torch.from_numpy(array)

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from torch.export._tree_utils import reorder_kwargs
 from torch.utils import _pytree as pytree
 
-from .dtypes import ALL, BF16
+from .dtypes import ALL
 from .errors import ModelError
 from .pytorch import from_numpy, to_numpy
 from .session.options import SessionOptions
 from .session.session import Session
 from .session.source import Source
 
-TORCH_DTYPES = {d.name: torch.bfloat16 if d is BF16 else getattr(torch, d.numpy_name) for d in ALL}
+TORCH_DTYPES = {d.name: getattr(torch, d.numpy_name) for d in ALL}
 """Element type as programs spell it -> PyTorch's."""
 _ALIGNMENT = 16
 """Bytes: what hipDNN asks of a tensor's pointer."""

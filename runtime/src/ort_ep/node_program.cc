@@ -44,6 +44,10 @@ ONNXTensorElementDataType element_of(hipdnn_rt::DType dtype) {
       return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
     case DType::bf16:
       return ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16;
+    case DType::f8e4m3:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN;
+    case DType::f8e5m2:
+      return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2;
     case DType::i8:
       return ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8;
     case DType::u8:

@@ -34,6 +34,15 @@ constexpr Format format_of(hipdnnDataType_t dtype) {
   }
 }
 
+/// Of what is multiplied too, which is no type of answers that are compared as numbers.
+constexpr Format filled_format_of(hipdnnDataType_t dtype) {
+  switch (dtype) {
+    case HIPDNN_DATA_FP8_E4M3: return {8, 3, 7, 0, 448};
+    case HIPDNN_DATA_FP8_E5M2: return {8, 2, 15, 0, 57344};
+    default: return format_of(dtype);
+  }
+}
+
 /// A sequence of equally distributed bits, by splitmix64.
 class Bits {
  public:
@@ -131,7 +140,7 @@ Comparison compare_bytes(const Answer& answer, const Answer& reference) {
 }  // namespace
 
 void fill_operand(std::span<std::byte> memory, hipdnnDataType_t dtype, std::uint64_t seed) {
-  const Format format = format_of(dtype);
+  const Format format = filled_format_of(dtype);
   if (format.bits == 0) {
     std::ranges::fill(memory, std::byte{0});
     return;

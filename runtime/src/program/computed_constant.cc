@@ -19,6 +19,7 @@ void write_element(const Concrete::Value& value, DType dtype, const Place& place
   if (dtype == DType::f32) return put(static_cast<float>(real));
   if (dtype == DType::f16) return put(to_half(static_cast<float>(real)));
   if (dtype == DType::bf16) return put(to_bfloat16(static_cast<float>(real)));
+  if (dtype == DType::f8e4m3 || dtype == DType::f8e5m2) place.fail("a type of at least 16 bits, or of integers", std::string(info_of(dtype).name));
   if (value.fraction) place.fail("whole numbers", std::to_string(real));
   std::memcpy(to, &value.whole, info_of(dtype).bytes);  // the low bytes: the port is little-endian
 }

@@ -8,7 +8,7 @@
 
 namespace hipdnn_rt {
 
-enum class DType : std::uint8_t { f32, f64, f16, bf16, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
+enum class DType : std::uint8_t { f32, f64, f16, bf16, f8e4m3, f8e5m2, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
 
 struct DTypeInfo {
   DType dtype;
@@ -19,11 +19,13 @@ struct DTypeInfo {
   std::uint64_t bytes;
 };
 
-inline constexpr std::array<DTypeInfo, 13> kDTypes{{
+inline constexpr std::array<DTypeInfo, 15> kDTypes{{
     {DType::f32, "f32", "F32", 4},
     {DType::f64, "f64", "F64", 8},
     {DType::f16, "f16", "F16", 2},
     {DType::bf16, "bf16", "BF16", 2},
+    {DType::f8e4m3, "f8e4m3", "F8_E4M3", 1},
+    {DType::f8e5m2, "f8e5m2", "F8_E5M2", 1},
     {DType::i8, "i8", "I8", 1},
     {DType::u8, "u8", "U8", 1},
     {DType::i16, "i16", "I16", 2},

@@ -21,6 +21,8 @@ _TOLERANCES = {
     "float32": (1e-3, 1e-4),
     "float16": (1e-2, 1e-2),
     "bfloat16": (5e-2, 5e-2),
+    "float8_e4m3fn": (1.3e-1, 1.3e-1),
+    "float8_e5m2": (2.6e-1, 2.6e-1),
 }
 """Relative and absolute tolerance per floating type of NumPy; other types must be equal."""
 

@@ -19,7 +19,8 @@ from .arrays import Array, read_array
 Range = tuple[float, float]
 _INTEGER_LIMIT = 10
 """Random integers lie below it: small enough to be a token, an index or a count."""
-_LARGEST_BF16 = 2.0**128 - 2.0**120
+_LARGEST = {"bf16": 2.0**128 - 2.0**120, "f8e4m3": 448.0, "f8e5m2": 57344.0}
+"""Of the types that NumPy knows no limits of."""
 _DRAWS = 8
 """Random inputs that are looked at for some that differ."""
 
@@ -144,7 +145,7 @@ def _limits(port: Port) -> tuple[Any, Any]:
     if port.dtype == "bool":
         return 0, 2
     if BY_NAME[port.dtype].is_float:
-        most = _LARGEST_BF16 if port.dtype == "bf16" else float(np.finfo(port.numpy_dtype).max)
+        most = _LARGEST.get(port.dtype) or float(np.finfo(port.numpy_dtype).max)
         return -most, most
     info = np.iinfo(port.numpy_dtype)
     return int(info.min), int(info.max) + 1

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _runtime
-from ..dtypes import BF16, BY_NAME, find_numpy
+from ..dtypes import BY_NAME, find_numpy, is_foreign
 from ..errors import ModelError
 
 ALIGNMENT = 16
@@ -48,7 +48,7 @@ class Port:
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of its arrays (that of ``ml_dtypes`` for bf16)."""
+        """The NumPy dtype of its arrays (that of ``ml_dtypes`` for bf16 and floats of 8 bits)."""
         return BY_NAME[self.dtype].numpy
 
     @property
@@ -136,7 +136,7 @@ def to_input(value: Any, port: Port, device: _runtime.Device, stream: int | None
     _check(value, port)
     if not value.flags.c_contiguous or not _is_aligned(value):
         value = value.copy(order="C")
-    return _view_bf16(value)
+    return _as_stored(value)
 
 
 def to_output(value: Any, port: Port, device: _runtime.Device, stream: int | None = None) -> Any:
@@ -147,7 +147,7 @@ def to_output(value: Any, port: Port, device: _runtime.Device, stream: int | Non
     if not (value.flags.c_contiguous and value.flags.writeable and _is_aligned(value)):
         expected = "a writable, dense array aligned to 16 bytes"
         raise ModelError("cannot be written in place", where=f"'{port.name}'", expected=expected)
-    return _view_bf16(value)
+    return _as_stored(value)
 
 
 def is_on_device(array: Any) -> bool:
@@ -186,7 +186,8 @@ def check_sizing(name: str, array: Any, numbers: Sequence[Sequence[int]]) -> Non
 
 def from_native(array: Array, port: Port) -> Array:
     """Return an output of the runtime's with the port's dtype."""
-    return array.view(BF16.numpy) if port.dtype == BF16.name else array
+    dtype = port.numpy_dtype
+    return array if array.dtype == dtype else array.view(dtype)
 
 
 def as_bytes(array: Array) -> Array:
@@ -289,6 +290,6 @@ def _is_aligned(array: Array) -> bool:
     return bool(array.__array_interface__["data"][0] % ALIGNMENT == 0)
 
 
-def _view_bf16(array: Array) -> Array:
-    """NumPy cannot export bfloat16: such arrays cross as 16-bit unsigned integers."""
-    return array.view(np.uint16) if array.dtype.name == BF16.numpy_name else array
+def _as_stored(array: Array) -> Array:
+    """NumPy cannot export types of ml_dtypes: such arrays cross as unsigned integers."""
+    return array.view(f"u{array.dtype.itemsize}") if is_foreign(array.dtype) else array

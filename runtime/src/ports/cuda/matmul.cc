@@ -77,6 +77,8 @@ Activation activation_of(const Node& node) {
   }
 }
 
+bool is_float8(hipdnnDataType_t type) { return type == HIPDNN_DATA_FP8_E4M3 || type == HIPDNN_DATA_FP8_E5M2; }
+
 class Reader {
  public:
   explicit Reader(const Graph& graph) : graph_(graph) {
@@ -99,15 +101,22 @@ class Reader {
     matmul_.result = matrix_of(result, result);
     require(!matmul_.result.is_transposed, "the result's last dim has no stride of 1");
     const int a = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_ADESC), b = first.tensor(HIPDNN_ATTR_OPERATION_MATMUL_BDESC);
+    matmul_.left_dtype = tensor(b).dtype;
+    matmul_.right_dtype = tensor(a).dtype;
+    const bool is_narrow = is_float8(matmul_.left_dtype) && is_float8(matmul_.right_dtype);
+    require(is_narrow || (matmul_.left_dtype == matmul_.dtype && matmul_.right_dtype == matmul_.dtype), "types of operands differ");
     matmul_.left = matrix_of(operand(b, matmul_.left_operand), result);
     matmul_.right = matrix_of(operand(a, matmul_.right_operand), result);
+    if (is_narrow) require_float8();
     operand(value_, matmul_.result_operand);
     require_sizes(tensor(a).dims, tensor(b).dims, result.dims);
     if (addend_ >= 0) {
       matmul_.addend = matrix_of(operand(addend_, matmul_.addend_operand.emplace()), result);
+      require(tensor(addend_).dtype == matmul_.dtype, "types of operands differ");
       require(!matmul_.addend->is_transposed && tensor(addend_).dims == result.dims, "what is added has another order than the result");
     }
     if (bias_ >= 0) {
+      require(tensor(bias_).dtype == matmul_.dtype, "types of operands differ");
       constexpr std::int64_t bias_alignment = 16;  // what cuBLASLt takes for granted
       require(operand(bias_, matmul_.bias_operand.emplace()).byte_alignment >= bias_alignment, "a bias is not aligned to 16 bytes");
     }
@@ -119,11 +128,19 @@ class Reader {
  private:
   const Tensor& tensor(int index) const { return graph_.tensor(index); }
 
-  /// A tensor with a pointer, of the result's type.
+  /// What cuBLASLt 12 and 13 ask of floats of 8 bits.
+  void require_float8() const {
+    constexpr std::int64_t multiple = 16;
+    require(matmul_.left_dtype == HIPDNN_DATA_FP8_E4M3 || matmul_.right_dtype == HIPDNN_DATA_FP8_E4M3, "both operands are of E5M2");
+    require(matmul_.left.is_transposed && !matmul_.right.is_transposed, "sums of products of 8 bits are not along memory");
+    require(matmul_.left.rows % multiple == 0 && matmul_.left.columns % multiple == 0, "sizes of a matrix of 8 bits are no multiples of 16");
+    require(matmul_.dtype != HIPDNN_DATA_FLOAT || bias_ < 0, "a bias of f32 is added to products of 8 bits");
+  }
+
+  /// A tensor with a pointer.
   const Tensor& operand(int index, std::size_t& position) const {
     const Tensor& found = tensor(index);
     require(found.has_pointer(), "an operand has no pointer");
-    require(found.dtype == tensor(value_).dtype, "types of operands differ");
     position = static_cast<std::size_t>(std::ranges::find(matmul_.uids, found.uid) - matmul_.uids.begin());
     return found;
   }
@@ -142,6 +159,10 @@ class Reader {
       const int other = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT);
       require((in == value_) != (other == value_), "an addition is not of the matmul");
       add_operand(in == value_ ? other : in);
+    } else if (node.integer(HIPDNN_ATTR_POINTWISE_MODE) == HIPDNN_POINTWISE_MUL) {
+      const int other = node.tensor(HIPDNN_ATTR_OPERATION_POINTWISE_IN_1_EXT);
+      require(bias_ < 0 && addend_ < 0 && in == value_ && tensor(other).value, "a product is not of the matmul and a number");
+      matmul_.scale *= static_cast<float>(tensor(other).scalar());
     } else {
       require(in == value_, "an operation of the epilogue is not of the matmul");
       matmul_.activation = activation_of(node);

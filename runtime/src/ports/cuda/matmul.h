@@ -25,10 +25,14 @@ struct Matrix {
 
 enum class Activation { none, relu, gelu_tanh };
 
-/// `result = activation(left x right + addend + bias)`. A matmul of row-major matrices is one of their column-major transposes in the other order:
+/// `result = activation(scale * (left x right) + addend + bias)`. A matmul of row-major matrices is one of their column-major transposes in the other order:
 /// `left` is the graph's B. Numbers of operands are positions among `uids`.
 struct Matmul {
+  /// Of the result and of what is added.
   hipdnnDataType_t dtype = HIPDNN_DATA_FLOAT;
+  /// The same type, or floats of 8 bits.
+  hipdnnDataType_t left_dtype = HIPDNN_DATA_FLOAT, right_dtype = HIPDNN_DATA_FLOAT;
+  float scale = 1;
   std::int64_t batch = 1;
   Matrix left, right, result;
   std::optional<Matrix> addend;

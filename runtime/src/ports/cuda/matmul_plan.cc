@@ -35,7 +35,9 @@ int type_of(hipdnnDataType_t dtype) {
     case HIPDNN_DATA_FLOAT: return CUDA_R_32F;
     case HIPDNN_DATA_HALF: return CUDA_R_16F;
     case HIPDNN_DATA_BFLOAT16: return CUDA_R_16BF;
-    default: throw std::runtime_error("matmuls are of f32, f16 or bf16");
+    case HIPDNN_DATA_FP8_E4M3: return CUDA_R_8F_E4M3;
+    case HIPDNN_DATA_FP8_E5M2: return CUDA_R_8F_E5M2;
+    default: throw std::runtime_error("matmuls are of f32 and narrower floats");
   }
 }
 
@@ -62,10 +64,10 @@ MatmulDescription describe(const ConfiguredMatmul& configured, const void* bias)
   return made;
 }
 
-MatrixLayout layout_of(const Matmul& matmul, const Matrix& matrix) {
+MatrixLayout layout_of(const Matmul& matmul, const Matrix& matrix, hipdnnDataType_t dtype) {
   const CublasLt& api = *cublas_lt();
   cublasLtMatrixLayout_t raw = nullptr;
-  check_cublas_lt(api.layout_create(&raw, type_of(matmul.dtype), static_cast<std::uint64_t>(matrix.rows), static_cast<std::uint64_t>(matrix.columns),
+  check_cublas_lt(api.layout_create(&raw, type_of(dtype), static_cast<std::uint64_t>(matrix.rows), static_cast<std::uint64_t>(matrix.columns),
                                     matrix.leading),
                   "cublasLtMatrixLayoutCreate");
   MatrixLayout made(raw);
@@ -78,10 +80,10 @@ MatrixLayout layout_of(const Matmul& matmul, const Matrix& matrix) {
 
 struct Layouts {
   explicit Layouts(const Matmul& matmul)
-      : left(layout_of(matmul, matmul.left)),
-        right(layout_of(matmul, matmul.right)),
-        result(layout_of(matmul, matmul.result)),
-        addend(layout_of(matmul, matmul.addend ? *matmul.addend : matmul.result)) {}
+      : left(layout_of(matmul, matmul.left, matmul.left_dtype)),
+        right(layout_of(matmul, matmul.right, matmul.right_dtype)),
+        result(layout_of(matmul, matmul.result, matmul.dtype)),
+        addend(layout_of(matmul, matmul.addend ? *matmul.addend : matmul.result, matmul.dtype)) {}
   MatrixLayout left, right, result, addend;
 };
 
@@ -135,7 +137,7 @@ class MatmulPlan final : public hipdnn_port::Plan {
   void execute(void* const* pointers, void* workspace, const hipdnn_port::Launch& launch) const override {
     if (bind_device() != CUDA_SUCCESS) hipdnn_port::fail(HIPDNN_STATUS_EXECUTION_FAILED, "cannot use the device");
     const Matmul& matmul = configured_->matmul;
-    const float alpha = 1, beta = matmul.addend_operand ? 1 : 0;
+    const float alpha = matmul.scale, beta = matmul.addend_operand ? 1 : 0;
     void* result = pointers[matmul.result_operand];
     const void* addend = matmul.addend_operand ? pointers[*matmul.addend_operand] : result;
     const std::shared_ptr<const MatmulDescription> description = description_for(matmul.bias_operand ? pointers[*matmul.bias_operand] : nullptr);
@@ -174,7 +176,7 @@ class MatmulPlan final : public hipdnn_port::Plan {
 std::vector<std::shared_ptr<const ConfiguredMatmul>> propose_matmuls(const Matmul& matmul, const VendorHandle& handle, int most) {
   const CublasLt* api = cublas_lt();
   if (api == nullptr) throw std::runtime_error(cublas_lt_failure());
-  ConfiguredMatmul plain{matmul, matmul.dtype == HIPDNN_DATA_FLOAT && handle.allows_tf32()};
+  ConfiguredMatmul plain{matmul, matmul.left_dtype == HIPDNN_DATA_FLOAT && handle.allows_tf32()};
   // Any pointer does: alignment is asked for apart.
   const MatmulDescription description = describe(plain, &plain);
   const Layouts layouts(matmul);

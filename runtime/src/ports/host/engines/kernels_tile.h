@@ -16,9 +16,9 @@
 
 namespace hipdnn_port {
 
-/// How tile elements are held while computed on: any type but f16 and bf16, which are held as f32.
+/// How tile elements are held while computed on: any type but floats of 16 and 8 bits, which are held as f32.
 using Reg = DType;
-constexpr Reg reg_of(DType type) { return is_half(type) ? Reg::f32 : type; }
+constexpr Reg reg_of(DType type) { return is_narrow(type) ? Reg::f32 : type; }
 
 /// Elementwise operations. Unless said otherwise operands and result share one register type. docs/host-library.md says what those of
 /// elementwise kernels compute.
@@ -30,7 +30,7 @@ enum class TileOp : std::uint8_t {
   narrow,                                          // f32 to i8 or u8 (toward zero, clamped, NaN is 0)
   quantize,                                        // f32 to i8 or u8: a / param[0] rounded half to even, + param[1], clamped
   dequantize,                                      // i8 or u8 to f32: (a - param[0]) * param[1]
-  round_f16, round_bf16,                           // f32, f64 rounded to the narrower type; result f32
+  round_f16, round_bf16, round_f8e4m3, round_f8e5m2,  // f32, f64 rounded to the narrower type; result f32
   wrap_i32, wrap_i8, wrap_u8,                      // i64 modulo the narrower type
   neg, abs, sign, bit_not, logical_not,            // the last: bool only
   floor, ceil, round, trunc, sqrt, rsqrt, reciprocal, exp, log, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh,

@@ -31,7 +31,7 @@ const Builder* builder_for(const Graph& graph) {
   return found == kBuilders.end() ? nullptr : &*found;
 }
 
-/// Must the graph run in float32? oneDNN has 16-bit floats only where the CPU computes with them, and its norms keep parameters in float32.
+/// Must the graph run in float32? oneDNN has 16-bit floats only where the CPU computes with them, none of 8 bits here, and its norms keep parameters in float32.
 bool needs_widening(const Builder& builder, const Graph& graph) { return has_narrow_tensors(graph) && builder.refuses(graph).has_value(); }
 
 std::unique_ptr<Plan> build_primitives(const Builder& builder, const Graph& graph, const PlanOptions& options) {
@@ -51,6 +51,7 @@ class OnednnEngine final : public Engine {
     if (builder == nullptr) {
       return "the first node is none of convolution forward, convolution backward-data, matmul, resample, layer norm, batch norm inference";
     }
+    if (rounds_inside(graph)) return "a value between nodes is rounded to 8 bits";
     if (!needs_widening(*builder, graph)) return builder->refuses(graph);
     if (const auto reason = builder->refuses(widened(graph))) return reason;
     return refuses_conversions(graph);

@@ -53,7 +53,8 @@ bool is_whole(hipdnnDataType_t type) {
 }
 
 bool is_real(hipdnnDataType_t type) {
-  return type == HIPDNN_DATA_FLOAT || type == HIPDNN_DATA_DOUBLE || type == HIPDNN_DATA_HALF || type == HIPDNN_DATA_BFLOAT16;
+  return type == HIPDNN_DATA_FLOAT || type == HIPDNN_DATA_DOUBLE || type == HIPDNN_DATA_HALF || type == HIPDNN_DATA_BFLOAT16 ||
+         type == HIPDNN_DATA_FP8_E4M3 || type == HIPDNN_DATA_FP8_E5M2;
 }
 
 std::string node_label(const Graph& graph, std::size_t node) {
@@ -242,6 +243,8 @@ void RowLowering::define(int t, int index, bool rounds) {
     index = as_reg(index, natural_reg(out.dtype), out.dtype);
     if (rounds && out.dtype == HIPDNN_DATA_HALF) index = add_step(TileOp::round_f16, Reg::f32, {index});
     if (rounds && out.dtype == HIPDNN_DATA_BFLOAT16) index = add_step(TileOp::round_bf16, Reg::f32, {index});
+    if (rounds && out.dtype == HIPDNN_DATA_FP8_E4M3) index = add_step(TileOp::round_f8e4m3, Reg::f32, {index});
+    if (rounds && out.dtype == HIPDNN_DATA_FP8_E5M2) index = add_step(TileOp::round_f8e5m2, Reg::f32, {index});
   }
   value_of_[static_cast<std::size_t>(t)] = index;
 }

@@ -14,7 +14,9 @@ namespace hipdnn_port {
 
 namespace {
 
-bool is_narrow(const Tensor& tensor) { return tensor.dtype == HIPDNN_DATA_HALF || tensor.dtype == HIPDNN_DATA_BFLOAT16; }
+bool has_eight_bits(const Tensor& tensor) { return tensor.dtype == HIPDNN_DATA_FP8_E4M3 || tensor.dtype == HIPDNN_DATA_FP8_E5M2; }
+
+bool widens(const Tensor& tensor) { return tensor.dtype == HIPDNN_DATA_HALF || tensor.dtype == HIPDNN_DATA_BFLOAT16 || has_eight_bits(tensor); }
 
 /// One copy of each element: a dimension of stride 0 is one long.
 std::vector<std::int64_t> stored_dims(const Tensor& tensor) {
@@ -154,7 +156,7 @@ class WidenedPlan final : public Plan {
   void widen_constant(const Graph& graph, std::size_t t, PlanOptions& options) {
     const Tensor& tensor = graph.tensors[t];
     const auto constant = options.constants.find(tensor.uid);
-    if (!is_narrow(tensor) || constant == options.constants.end()) return;
+    if (!widens(tensor) || constant == options.constants.end()) return;
     const std::unique_ptr<Plan> plan = rowwise_engine().build(conversion_of(graph, t), {.constants = {}, .threads = options.threads});
     const std::shared_ptr<void>& memory = constants_[tensor.uid] = converted(*plan, constant->second, widened(tensor), options.threads);
     constant->second = memory.get();
@@ -165,7 +167,7 @@ class WidenedPlan final : public Plan {
     const auto t = static_cast<std::size_t>(found - graph.tensors.begin());
     Operand& operand = operands_.emplace_back();
     operand.index = static_cast<std::size_t>(std::ranges::find(uids_, uid) - uids_.begin());
-    if (!is_narrow(*found)) return;
+    if (!widens(*found)) return;
     if (const auto constant = constants_.find(uid); constant != constants_.end()) {
       operand.constant = constant->second;
       return;
@@ -194,19 +196,23 @@ class WidenedPlan final : public Plan {
 
 }  // namespace
 
-bool has_narrow_tensors(const Graph& graph) { return std::ranges::any_of(graph.tensors, is_narrow); }
+bool has_narrow_tensors(const Graph& graph) { return std::ranges::any_of(graph.tensors, widens); }
+
+bool rounds_inside(const Graph& graph) {
+  return std::ranges::any_of(graph.tensors, [](const Tensor& tensor) { return tensor.is_virtual && has_eight_bits(tensor); });
+}
 
 Graph widened(const Graph& graph) {
   Graph wide = graph;
   for (Tensor& tensor : wide.tensors) {
-    if (is_narrow(tensor)) tensor = widened(tensor);
+    if (widens(tensor)) tensor = widened(tensor);
   }
   return wide;
 }
 
 std::optional<std::string> refuses_conversions(const Graph& graph) {
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
-    if (!is_narrow(graph.tensors[t]) || !graph.tensors[t].has_pointer()) continue;
+    if (!widens(graph.tensors[t]) || !graph.tensors[t].has_pointer()) continue;
     if (const auto reason = rowwise_engine().refuses(conversion_of(graph, t))) {
       return "tensor " + describe(graph.tensors[t]) + " cannot be converted to float32: " + *reason;
     }

@@ -1,4 +1,4 @@
-// Graphs of 16-bit floats for an engine that has only float32 on this machine: computed in float32 between conversions.
+// Graphs of floats of 16 and 8 bits for an engine that has only float32 on this machine: computed in float32 between conversions.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,13 @@
 
 namespace hipdnn_port {
 
-/// Is any tensor of the graph float16 or bfloat16?
+/// Is any tensor of the graph a float of 16 or 8 bits?
 bool has_narrow_tensors(const Graph& graph);
 
-/// The same graph with float32 in place of float16 and bfloat16. A widened tensor is stored densely, its dimensions in memory in the order
+/// Is a value between nodes a float of 8 bits? That is meant to round: no engine may leave it out.
+bool rounds_inside(const Graph& graph);
+
+/// The same graph with float32 in place of narrower floats. A widened tensor is stored densely, its dimensions in memory in the order
 /// they had; dimensions that repeat one element still do. Values between the nodes are not rounded to 16 bits.
 Graph widened(const Graph& graph);
 

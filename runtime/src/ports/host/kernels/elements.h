@@ -16,9 +16,10 @@ namespace scalar {
 
 struct Half { std::uint16_t bits; };
 struct Bfloat { std::uint16_t bits; };
+template <class Format> struct Float8 { std::uint8_t bits; };
 struct Boolean { std::uint8_t byte; };
 
-/// How an element is computed with: 16-bit floats as float, booleans as 0 and 1.
+/// How an element is computed with: narrower floats as float, booleans as 0 and 1.
 template <class T> struct Element {
   using Value = T;
   static Value load(T x) { return x; }
@@ -33,6 +34,11 @@ template <> struct Element<Bfloat> {
   using Value = float;
   static float load(Bfloat x) { return scalar::bfloat_to_float(x.bits); }
   static Bfloat store(float x) { return {scalar::float_to_bfloat(x)}; }
+};
+template <class Format> struct Element<Float8<Format>> {
+  using Value = float;
+  static float load(Float8<Format> x) { return scalar::float8_to_float<Format>(x.bits); }
+  static Float8<Format> store(float x) { return {scalar::float_to_float8<Format>(x)}; }
 };
 template <> struct Element<Boolean> {
   using Value = std::uint8_t;
@@ -52,6 +58,8 @@ void for_dtype(DType dtype, const Body& body) {
     case DType::f64: body(double{}); break;
     case DType::f16: body(Half{}); break;
     case DType::bf16: body(Bfloat{}); break;
+    case DType::f8e4m3: body(Float8<scalar::E4m3>{}); break;
+    case DType::f8e5m2: body(Float8<scalar::E5m2>{}); break;
     case DType::i8: body(std::int8_t{}); break;
     case DType::u8: body(std::uint8_t{}); break;
     case DType::i16: body(std::int16_t{}); break;

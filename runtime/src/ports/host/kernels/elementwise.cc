@@ -151,7 +151,14 @@ class CodeReader {
     return from.value;
   }
 
-  static TileOp rounding(DType dtype) { return dtype == DType::f16 ? TileOp::round_f16 : TileOp::round_bf16; }
+  static TileOp rounding(DType dtype) {
+    switch (dtype) {
+      case DType::f16: return TileOp::round_f16;
+      case DType::bf16: return TileOp::round_bf16;
+      case DType::f8e4m3: return TileOp::round_f8e4m3;
+      default: return TileOp::round_f8e5m2;
+    }
+  }
 
   AxisSet axes_of(std::size_t tensor) const {
     AxisSet axes = 0;
@@ -184,7 +191,7 @@ class CodeReader {
     const DType dtype = read_type((*instruction_)[1]);
     RowValue value{RowValue::Source::constant, reg_of(dtype)};
     value.bits = read_bits((*instruction_)[2], dtype);
-    return {dtype, program_.add(value), !is_half(dtype)};
+    return {dtype, program_.add(value), !is_narrow(dtype)};
   }
 
   Register read_index() {
@@ -216,9 +223,9 @@ class CodeReader {
     const DType to = read_type((*instruction_)[1]);
     Register& from = register_at(2);
     // In one step: rounding to f32 first would round twice.
-    if (is_half(to) && from.dtype == DType::f64) return {to, program_.add(rounding(to), Reg::f32, {from.value})};
+    if (is_narrow(to) && from.dtype == DType::f64) return {to, program_.add(rounding(to), Reg::f32, {from.value})};
     const int value = read_value(from);
-    if (reg_of(from.dtype) == reg_of(to)) return {to, value, !is_half(to)};
+    if (reg_of(from.dtype) == reg_of(to)) return {to, value, !is_narrow(to)};
     RowValue loaded = program_.values[static_cast<std::size_t>(value)];
     // What a load has converted already is cast: a tensor's elements are converted once.
     const bool is_as_stored = loaded.source == RowValue::Source::memory && loaded.reg == reg_of(program_.tensors[static_cast<std::size_t>(loaded.tensor)].dtype);
@@ -227,7 +234,7 @@ class CodeReader {
     const bool converts = is_as_stored && !is_float(from.dtype) &&
                           tile_kernels().elementwise(TileOp::cast, from.dtype, loaded.reg) == nullptr &&
                           tile_kernels().convert(from.dtype, loaded.reg) != nullptr;
-    return {to, converts ? program_.add(loaded) : program_.add(TileOp::cast, loaded.reg, {value}), !is_half(to)};
+    return {to, converts ? program_.add(loaded) : program_.add(TileOp::cast, loaded.reg, {value}), !is_narrow(to)};
   }
 
   Register read_saturate() {
@@ -254,7 +261,7 @@ class CodeReader {
     if (find_elementwise(operation.op, reg_of(operand), reg_of(dtype)) == nullptr) {
       refuse(what(), ": '", operation.name, "' is not defined for ", info_of(operand).name);
     }
-    return {dtype, program_.add(operation.op, reg_of(dtype), std::move(args)), !is_half(dtype) || is_exact(operation.op)};
+    return {dtype, program_.add(operation.op, reg_of(dtype), std::move(args)), !is_narrow(dtype) || is_exact(operation.op)};
   }
 
   const Image& image_;
