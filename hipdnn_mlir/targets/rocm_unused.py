@@ -80,7 +80,7 @@ UNUSED = (
     ),
     Unused(
         "hipBLASLt: MX-FP8 (`gfx950`, `gfx1250`); ASM SDPA: FP8",
-        "Models have no floats of 8 bits yet.",
+        "In models, floats of 8 bits have scales per tensor or channel, not per block; attention is computed in 16 bits.",
         (
             Source(_READ, "dnn-providers/hipblaslt-provider", ("docs/OperationSupport.md",)),
             Source(_READ, f"{_HIP_KERNELS}/src/engines/asm_sdpa_engine", ("plans/SdpaFwdPlanBuilder.cpp",)),

@@ -47,3 +47,30 @@ func.func @refused(%a: !torch.vtensor<[3,16],f32>, %b: !torch.vtensor<[16,8],si8
   %y = torch.operator "hipdnn.onnx.QuantizedMatMul"(%a, %b, %zero, %factor, %offset) {torch.onnx.to = "u8"} : (!torch.vtensor<[3,16],f32>, !torch.vtensor<[16,8],si8>, !torch.vtensor<[1],si32>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8>
   return %y : !torch.vtensor<[3,8],ui8>
 }
+
+// -----
+
+// Floats of 8 bits: the factor, 2^-10, is in both operands. Sizes that are multiples of 16 are the library's.
+
+// CHECK-LABEL: func.func @float8
+// CHECK-NOT:     Float8MatMul
+// CHECK-DAG:     %[[X:.+]] = torch.operator "hipdnn.onnx.ConvertFloat8"(%arg0)
+// CHECK-DAG:     %[[W:.+]] = torch.operator "hipdnn.onnx.ConvertFloat8"(%arg1)
+// CHECK-DAG:     torch.aten.mul.Tensor %[[X]], %{{.+}} -> !torch.vtensor<[32,24],f32>
+// CHECK-DAG:     torch.aten.mul.Tensor %[[W]], %{{.+}} -> !torch.vtensor<[8,24],f32>
+// CHECK:         torch.aten.linear %{{.+}} -> !torch.vtensor<[32,8],f16>
+// HOST-LABEL: func.func @float8
+// HOST:         Float8MatMul
+func.func @float8(%x: !torch.vtensor<[32,24],f8E4M3FN>, %w: !torch.vtensor<[8,24],f8E5M2>) -> !torch.vtensor<[32,8],f16> {
+  %y = torch.operator "hipdnn.onnx.Float8MatMul"(%x, %w) {torch.onnx.scale = 9.765625e-04 : f32, torch.onnx.to = "f16"} : (!torch.vtensor<[32,24],f8E4M3FN>, !torch.vtensor<[8,24],f8E5M2>) -> !torch.vtensor<[32,8],f16>
+  return %y : !torch.vtensor<[32,8],f16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @float8_for_the_library
+// CHECK:         Float8MatMul
+func.func @float8_for_the_library(%x: !torch.vtensor<[32,16],f8E4M3FN>, %w: !torch.vtensor<[48,16],f8E5M2>) -> !torch.vtensor<[32,48],f16> {
+  %y = torch.operator "hipdnn.onnx.Float8MatMul"(%x, %w) {torch.onnx.scale = 9.765625e-04 : f32, torch.onnx.to = "f16"} : (!torch.vtensor<[32,16],f8E4M3FN>, !torch.vtensor<[48,16],f8E5M2>) -> !torch.vtensor<[32,48],f16>
+  return %y : !torch.vtensor<[32,48],f16>
+}
