@@ -1,6 +1,6 @@
 """Operators between DequantizeLinear and QuantizeLinear, and dynamically quantized products, as integer operators."""
 
-from collections.abc import Collection, MutableMapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _RELATIVE = 1e-3
 """By which the scale of a bias may differ from the product of scales: models state it in f32."""
 
 
-def write_integer_forms(model: onnx.ModelProto, weights: MutableMapping[str, Array]) -> None:
+def write_integer_forms(model: onnx.ModelProto, weights: Mapping[str, Array]) -> None:
     """Write QDQ and dynamic quantization as integer operators, in place; what is left unused goes.
 
     DequantizeLinear, Conv, Relu, QuantizeLinear become QLinearConv; with MatMul and Gemm QLinearMatMul and QGemm. An Add of a constant that
@@ -33,7 +33,7 @@ def write_integer_forms(model: onnx.ModelProto, weights: MutableMapping[str, Arr
 
     Args:
         model: of one of the opsets that are imported.
-        weights: constants that are inputs of the graph; transposes of some are added.
+        weights: constants that are inputs of the graph.
     """
     if not any(node.op_type in ("DequantizeLinear", "MatMulInteger") for node in model.graph.node):
         return
@@ -46,7 +46,7 @@ def write_integer_forms(model: onnx.ModelProto, weights: MutableMapping[str, Arr
 class _Forms:
     """One walk over a graph."""
 
-    def __init__(self, graph: onnx.GraphProto, weights: MutableMapping[str, Array]) -> None:
+    def __init__(self, graph: onnx.GraphProto, weights: Mapping[str, Array]) -> None:
         self._graph = graph
         self._small = {tensor.name: tensor for tensor in graph.initializer}
         self._large = weights
@@ -161,26 +161,9 @@ class _Forms:
             return False
         if of_a.dtype != of_b.dtype or not (of_b > 0).all():
             return False
-        weights = made.input[0] if transposed else self._transpose(made.input[0], numbers)
-        inputs = [a.input[0], weights, a.input[1], made.input[1], *bias]
-        self._become(node, "DequantizedMatMul", inputs, node, domain=HIPDNN_DOMAIN)
+        inputs = [a.input[0], made.input[0], a.input[1], made.input[1], *bias]
+        self._become(node, "DequantizedMatMul", inputs, node, domain=HIPDNN_DOMAIN, transposed=transposed)
         return True
-
-    def _transpose(self, name: str, numbers: Array) -> str:
-        """The name of a constant that holds the transpose of another one, a matrix."""
-        made = f"{name}.transposed"
-        if made in self._constants:
-            return made
-        self._constants.add(made)
-        turned = np.ascontiguousarray(numbers.T)
-        if name in self._small:
-            self._small[made] = numpy_helper.from_array(turned, made)
-            self._graph.initializer.append(self._small[made])
-        else:
-            self._large[made] = turned
-            kind = onnx.helper.np_dtype_to_tensor_dtype(turned.dtype)
-            self._graph.input.append(onnx.helper.make_tensor_value_info(made, kind, turned.shape))
-        return made
 
     def _is_float8(self, node: onnx.NodeProto) -> bool:
         """Whether a node dequantizes floats of 8 bits in no blocks, to the type of its scale."""

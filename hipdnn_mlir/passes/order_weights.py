@@ -39,6 +39,8 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
     After: the convolution of a permuted view of `torch.aten.clone`, which is constant arithmetic, of `%w` permuted to [64, 3, 3, 32];
     `torch.aten.linear %x, %n` with `%n[3072, 768]`, a clone of `%m` permuted.
 
+    Before: `Float8MatMul` of `%x` and `%w[768, 3072]` transposed. After: of a clone of that view.
+
     Before: a convolution of `%x[n, 96, 1, 1]` with `%w[24, 96, 1, 1]` and a bias, `torch.aten.silu` of it.
     After: `torch.aten.linear` of `%x[n, 96]` and `%w[24, 96]`, the sum with the bias, `torch.aten.silu` of it, seen as `[n, 24, 1, 1]`.
 
@@ -61,6 +63,8 @@ def order_weights(module: ir.Operation, *, target: str = "host") -> None:
                 continue
             if library.filters_channels_last and is_operator(op, "QuantizedConv"):
                 _order(op, ordered)
+            elif is_operator(op, "Float8MatMul"):
+                _store_view(op, ordered)
             elif library.matrices_by_columns and is_operator(op, "QuantizedMatMul"):
                 _show_columns(op, ordered)
             elif library.matrices_by_columns and isinstance(op, torch.AtenMatmulOp | torch.AtenMmOp):
@@ -119,6 +123,17 @@ def _show_columns(product: torch.OperatorOp, ordered: dict[ir.Value, ir.Value]) 
         if weight not in ordered:
             ordered[weight] = _columns(weight)
         product.operands[_WEIGHT] = kept(permuted(ordered[weight], (1, 0)))
+
+
+def _store_view(product: torch.OperatorOp, ordered: dict[ir.Value, ir.Value]) -> None:
+    """The product of a stored copy, where the matrix is a view: libraries multiply bytes along memory alone."""
+    weight = product.operands[_WEIGHT]
+    if producer(weight) is None:
+        return
+    if weight not in ordered:
+        with ir.InsertionPoint(product), product.location:
+            ordered[weight] = torch.aten_clone(weight.type, weight, torch.constant_none())
+    product.operands[_WEIGHT] = ordered[weight]
 
 
 def _columns(weight: ir.Value) -> ir.Value:

@@ -49,7 +49,7 @@ def narrowed(call: Call, x: str, kind: int, *, saturate: bool) -> str:
 
 @decomposes("DequantizedMatMul", domain=HIPDNN_DOMAIN)
 def dequantized_matmul(call: Call) -> Sequence[str | None]:
-    """(x, w, scale of x, scale of w, bias): x times the transpose of w (columns, inner), both dequantized; w may have a scale per column.
+    """(x, w, scale of x, scale of w, bias; transposed): the product of both, dequantized; w is constant, and may have a scale per column.
 
     Source: ONNX, DequantizeLinear-25, MatMul-13 and Gemm-13.
     """
@@ -57,10 +57,11 @@ def dequantized_matmul(call: Call) -> Sequence[str | None]:
     if of_x is None or of_w is None:
         raise Refusal("operand", "scales that are not known")
     kind = call.kind(call.need(2))
+    weights = call.need(1) if call.attr("transposed", 0) else call.transpose(call.need(1), 1, 0)
     scales = of_w.astype(np.float32).reshape(-1)
     greatest = float(scales.max())
     stated = {"scale": float(of_x.astype(np.float32).item()) * greatest, "to": BY_ONNX[kind].name}
-    y = call.op("Float8MatMul", call.need(0), call.need(1), domain=HIPDNN_DOMAIN, **stated)
+    y = call.op("Float8MatMul", call.need(0), weights, domain=HIPDNN_DOMAIN, **stated)
     if scales.size > 1:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
         y = call.op("Mul", y, call.const((scales / greatest).astype(dtype)))
