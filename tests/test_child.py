@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onnx import helper, parser
@@ -167,6 +168,34 @@ def test_model_of_a_few_bytes_takes_little_memory(kind: str, tmp_path: Path, mon
     assert not (tmp_path / "x.hipdnn").exists()
 
 
+DOUBLING = {
+    "Concat": "Concat<axis = 0>(c{0}, c{0})",
+    "Tile": "Tile(c{0}, two)",
+    "Pad": "Pad(c{0}, p{0})",
+    "Expand": "Expand(c{0}, s{0})",
+}
+
+
+@pytest.mark.parametrize("operator", DOUBLING)
+def test_constant_that_is_doubled_again_and_again_takes_little_memory(operator: str) -> None:
+    levels = range(40)
+    nodes = " ".join(f"c{i + 1} = {DOUBLING[operator].format(i)}" for i in levels)
+    numbers = {"Pad": [f"int64[2] p{i} = {{0, {64 << i}}}" for i in levels]}
+    numbers["Expand"] = [f"int64[{i + 2}] s{i} = {{{'2, ' * (i + 1)}64}}" for i in levels]
+    first = f"float[64] c0 = {{{', '.join(map(str, range(64)))}}}, int64[1] two = {{2}}"
+    constants = ", ".join([first, *numbers.get(operator, ())])
+    graph = f"(float[1] x) => (float[1] y) <{constants}> {{ {nodes} m = ReduceMax<keepdims = 0>(c{len(levels)}) y = Add(x, m) }}"
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g {graph}')
+    held = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, ((int(held.split()[1]) << 10) + (1 << 30), hard))
+    try:
+        with pytest.raises(ModelError, match=r"is too large: expected at most 2\^40 elements"):
+            compile_model(proto)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
 def test_memory_of_a_child_has_a_limit(small_model: Path, tmp_path: Path, sabotage) -> None:
     sabotage("import resource; os.write(2, b'%d' % resource.getrlimit(resource.RLIMIT_DATA)[0]); os._exit(7)")
     limit = int(compile_failing(small_model, tmp_path / "x.hipdnn").detail)
@@ -180,23 +209,47 @@ def test_child_whose_libraries_find_no_address_space_is_no_defect(small_model: P
     assert not (tmp_path / "x.hipdnn").exists()
 
 
-def test_process_that_cannot_be_made_is_no_defect(
+def failure_of(request: Request) -> Exception | None:
+    try:
+        perform_in_child(request)
+    except (HipdnnMlirError, OSError) as error:
+        return error
+    return None
+
+
+SYSTEM_CALLS = ("socket.socketpair", "tempfile.TemporaryFile", "os.pipe", "subprocess._fork_exec")
+
+
+def test_system_that_refuses_any_call_that_starts_a_process_is_no_defect(
     small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
+    """The N-th of these calls fails, for N = 1, 2, ... until none does."""
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out" / "x.hipdnn"
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with monkeypatch.context() as patch:
-        patch.setattr("subprocess._fork_exec", refuse)
-        with pytest.raises(
-            HipdnnMlirError, match="cannot start the compiler's process: Resource temporarily"
-        ) as raised:
-            perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
-    assert not isinstance(raised.value, PassError)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-    perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
-    assert (tmp_path / "x.hipdnn").exists()
+    refused: list[str] = []
+    while not output.exists():
+        left = len(refused)
+        with monkeypatch.context() as patch:
+            for name in SYSTEM_CALLS:
+                module, function = name.split(".")
+                real = getattr(sys.modules[module], function)
+
+                def refusing(*arguments: Any, _name: str = name, _real: Any = real, **options: Any) -> Any:
+                    nonlocal left
+                    left -= 1
+                    if left == -1:
+                        refused.append(_name)
+                        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+                    return _real(*arguments, **options)
+
+                patch.setattr(name, refusing)
+            error = failure_of(Request.to_compile(small_model, output))
+        assert not isinstance(error, PassError)
+        assert error is None or "Resource temporarily unavailable" in str(error)
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert output.exists() or list(output.parent.iterdir()) == []
+    assert set(refused) == set(SYSTEM_CALLS)
 
 
 @pytest.mark.parametrize("words", ["std::bad_alloc", "LLVM ERROR: out of memory", "MemoryError"])

@@ -22,6 +22,7 @@ from ..frontend.related_dims import related
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
 from ..frontend.sizes.samples import Samples, samples_for
+from ..frontend.sizing_rules import Numbers
 from ..ir.imported import Imported
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
@@ -76,7 +77,7 @@ class Source(Protocol[Prepared]):
     def ranges(self, models: Sequence[Prepared], imported: Imported) -> dict[str, Range]:
         """Valid values of the inputs that reach indices."""
 
-    def sizing(self, model: Prepared) -> dict[str, list[list[int]]]:
+    def sizing(self, model: Prepared) -> dict[str, Numbers]:
         """Inputs that sizes follow from: per element the numbers that it may be."""
 
 
@@ -192,8 +193,8 @@ class OnnxSource:
         """As `index_ranges`."""
         return index_ranges([slim.model for slim in models], [info.name for info in imported.inputs])
 
-    def sizing(self, model: Slim) -> dict[str, list[list[int]]]:
-        """As `sizing_inputs`."""
+    def sizing(self, model: Slim) -> dict[str, Numbers]:
+        """As the model's."""
         return model.sizing
 
 

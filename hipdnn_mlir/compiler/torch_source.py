@@ -26,6 +26,7 @@ from ..frontend.pytorch.sizes import check_sizes, has_windows, tell_sizes
 from ..frontend.pytorch.specialize import StaticGraph, fold_constants, specialized
 from ..frontend.sizes.input_sizes import resolved
 from ..frontend.sizes.samples import Samples, samples
+from ..frontend.sizing_rules import Numbers
 from ..ir.imported import Imported
 from ..ops.strides import Dims
 from ..passes.pipeline import FX_STEPS, Runner
@@ -150,7 +151,7 @@ class TorchSource:
         del models, imported
         return {}
 
-    def sizing(self, model: Sized) -> dict[str, list[list[int]]]:
+    def sizing(self, model: Sized) -> dict[str, Numbers]:
         """There are none: PyTorch knows sizes where it exports."""
         del model
         return {}

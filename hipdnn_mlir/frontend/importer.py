@@ -39,7 +39,13 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
     inputs = _inputs(model, weights, where)
     for value in model.graph.output:
         _check_tensor(value, where)
-    left = _foreign(model) or _deprecated(model) or unknown_results(model, where) or refused_axes(model)
+    left = (
+        _foreign(model)
+        or _deprecated(model)
+        or unknown_results(model, where)
+        or refused_axes(model)
+        or list(slim.refused)
+    )
     if left:
         raise UnsupportedError(left)
     outputs = [_info(value, where, hint="run onnx.checker on the model") for value in model.graph.output]

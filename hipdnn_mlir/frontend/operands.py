@@ -103,20 +103,21 @@ _SHAPE_OPERANDS: dict[str, tuple[int, Derivation]] = {
 """Operand that says no more than the result's sizes do, and how it follows from the sizes of data and result."""
 
 
-_SIZING = {
-    **{name: position for name, (position, _) in _SHAPE_OPERANDS.items()},
-    **dict.fromkeys(("CenterCropPad", "Col2Im", "OneHot", "Squeeze", "TopK", "Unsqueeze"), 1),
-    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), 0),
-    "Resize": 3,
-    "Slice": 2,
+_SIZING: dict[str, tuple[int, ...]] = {
+    **{name: (position,) for name, (position, _) in _SHAPE_OPERANDS.items()},
+    **dict.fromkeys(("AffineGrid", "CenterCropPad", "Col2Im", "OneHot", "Squeeze", "TopK", "Unsqueeze"), (1,)),
+    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), (0,)),
+    "Range": (0, 1, 2),
+    "Resize": (3,),
+    "Slice": (2,),
 }
 """Operands that the sizes of results follow from."""
 
 
-def sizing_operand(node: onnx.NodeProto) -> str:
-    """The operand that decides what sizes a node's results have, where a program would take those that the model declares; else empty."""
-    position = _SIZING.get(node.op_type, len(node.input)) if node.domain in ("", "ai.onnx") else len(node.input)
-    return node.input[position] if position < len(node.input) else ""
+def sizing_operands(node: onnx.NodeProto) -> list[str]:
+    """The operands that decide what sizes a node's results have, where a program would take those that the model declares."""
+    positions = _SIZING.get(node.op_type, ()) if node.domain in ("", "ai.onnx") else ()
+    return [node.input[position] for position in positions if position < len(node.input) and node.input[position]]
 
 
 def derive_shape_operands(model: onnx.ModelProto) -> None:

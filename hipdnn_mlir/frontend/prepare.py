@@ -9,7 +9,7 @@ import onnx
 from onnx import numpy_helper
 
 from hipdnn_mlir_runtime.dtypes import U8
-from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.errors import ModelError, Reject
 
 from ..dynamic.each_sample import each_sample
 from ..dynamic.facts import Fact
@@ -27,6 +27,7 @@ from .quantized_forms import write_integer_forms
 from .quantized_moves import move_integers
 from .shape_inference import SizesContradictError, drop_contradicted, static_dims
 from .sizing_inputs import sizing_inputs
+from .sizing_rules import Numbers
 from .square_masks import widen_square_masks
 from .subgraphs import name_apart, name_default_domain
 
@@ -50,14 +51,16 @@ class Slim:
         weights: the constants: initializer -> array.
         where: the model's file, for messages.
         facts: what is assumed of dynamic dimensions.
-        sizing: as `sizing_inputs`.
+        sizing: inputs that sizes follow from -> per element the numbers that it may be.
+        refused: nodes whose declared sizes no run can check.
     """
 
     model: onnx.ModelProto
     weights: Weights
     where: str
     facts: tuple[Fact, ...] = ()
-    sizing: dict[str, list[list[int]]] = field(default_factory=dict)
+    sizing: dict[str, Numbers] = field(default_factory=dict)
+    refused: Sequence[Reject] = ()
 
 
 def slim_models(
@@ -89,10 +92,7 @@ def slim_models(
         plain = [without_gathers_in_order(found.model) for found in folded]
         if len({tuple(node.op_type for node in model.graph.node) for model in plain}) == 1:  # at all sizes
             folded = [replace(found, model=model) for found, model in zip(folded, plain, strict=True)]
-        sizing = [
-            sizing_inputs(slim.graph) | sizing_inputs(found.model.graph)  # some of what decides sizes is decomposed
-            for (slim, _), found in zip(prepared, folded, strict=True)
-        ]
+        sizing = [_all_sizing_inputs(slim, found.model) for (slim, _), found in zip(prepared, folded, strict=True)]
         for found in folded:
             derive_shape_operands(found.model)
             shrink_windows(found.model)
@@ -109,13 +109,19 @@ def slim_models(
             f"shapes contradict each other: {error}", where=where, hint="run onnx.checker on the model"
         ) from error
     made = []
-    for found, (_, weights), numbers in zip(folded, prepared, sizing, strict=True):
+    for found, (_, weights), (numbers, refused) in zip(folded, prepared, sizing, strict=True):
         keep, small = _split_initializers(found.model.graph, MAX_LITERAL_ELEMENTS, {})
         del found.model.graph.initializer[:]
         found.model.graph.initializer.extend(keep)
         _add_inputs(found.model.graph, small)
-        made.append(Slim(found.model, weights | found.large | small, where, found.facts, numbers))
+        made.append(Slim(found.model, weights | found.large | small, where, found.facts, numbers, refused))
     return made
+
+
+def _all_sizing_inputs(slim: onnx.ModelProto, folded: onnx.ModelProto) -> tuple[dict[str, Numbers], list[Reject]]:
+    """As `sizing_inputs`; those of operators that are decomposed, too, which take no others."""
+    found, refused = sizing_inputs(folded.graph)
+    return sizing_inputs(slim.graph)[0] | found, refused
 
 
 def _without_weights(

@@ -24,7 +24,7 @@ from ..frontend.container import stand_ins
 from ..frontend.decompositions.steps import steps_along
 from ..frontend.model_file import is_compiled_ahead, read_model
 from ..frontend.onnx_types import BY_ONNX
-from ..frontend.operands import sizing_operand
+from ..frontend.operands import sizing_operands
 from ..frontend.shape_inference import DATA_DEPENDENT, static_dims
 from ..frontend.sizes.input_sizes import input_sizes
 from ..frontend.sizes.samples import CACHED
@@ -322,9 +322,10 @@ def _structural(graph: OnnxGraph, node: onnx.NodeProto) -> Reject | None:
 
 def _sized_by_data(graph: OnnxGraph, node: onnx.NodeProto, known: set[int]) -> Reject | None:
     """Why the sizes of a node's results are those of each run, whatever the model declares."""
-    name = sizing_operand(node)
-    if not name or name in graph.constants or graph.writer.get(name, -1) in known:
+    names = [n for n in sizing_operands(node) if n not in graph.constants and graph.writer.get(n, -1) not in known]
+    if not names:
         return None
+    name = names[0]
     return Reject(node.op_type, "operand", f"{name!r} decides its sizes, and is known only in a run", node.name)
 
 

@@ -252,9 +252,9 @@ class ProgramFields:
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Valid elements of inputs that hold indices: input -> [first, one past the last]. For tools that make inputs up; a run checks
     indices where it uses them."""
-    sizing: dict[str, list[list[int]]] = field(default_factory=dict)
-    """Inputs from which sizes of results follow (axes, shapes, `k`), where the model declares those sizes: input -> per element the
-    numbers that it may be. A session refuses others."""
+    sizing: dict[str, list[list[tuple[int, int]]]] = field(default_factory=dict)
+    """Inputs from which sizes of results follow (axes, shapes, `k`), where the model declares those sizes: input -> per element spans
+    of the numbers that it may be, each [first, last]. A session refuses others."""
     tf32: bool = False
     """f32 matmuls may round their operands to TF32."""
     inputs: list[Port] = field(default_factory=list)

@@ -50,19 +50,20 @@ def perform_in_child(
         HipdnnMlirError: Whatever the request raised in the child, as the class it was.
         PassError: The child crashed or hung; the error names a saved reproducer.
     """
-    ours, theirs = socket.socketpair()
-    with tempfile.TemporaryFile() as printed, ours:
-        with theirs:
-            process = _start(theirs, printed)
-        try:
-            ours.settimeout(timeout_s)
-            reply = _exchange(Connection(ours), replace(request, progress=True), on_progress)
-            ending = None if reply else _ending(process)
-        except TimeoutError:
-            reply, ending = None, f"gave no answer within {timeout_s:g} s and was stopped"
-        finally:
-            process.kill()
-            process.wait()
+    with tempfile.TemporaryFile() as printed:
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                process = _start(theirs, printed)
+            try:
+                ours.settimeout(timeout_s)
+                reply = _exchange(Connection(ours), replace(request, progress=True), on_progress)
+                ending = None if reply else _ending(process)
+            except TimeoutError:
+                reply, ending = None, f"gave no answer within {timeout_s:g} s and was stopped"
+            finally:
+                process.kill()
+                process.wait()
         printed.seek(0)
         text = printed.read().decode(errors="replace")
     if text:

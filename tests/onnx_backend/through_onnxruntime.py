@@ -17,7 +17,7 @@ from onnx.backend.test.case.test_case import TestCase
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
-from hipdnn_mlir.frontend.operands import sizing_operand
+from hipdnn_mlir.frontend.operands import sizing_operands
 from onnx_backend.values import to_array
 from ort_ep import sessions
 
@@ -120,7 +120,8 @@ class CaseRunner:
 def _with_known_sizes(model: onnx.ModelProto, data_sets: Sequence[Any]) -> tuple[onnx.ModelProto, list[int]]:
     """The model with constants for inputs that decide sizes, which leave their nodes to the CPU, and the positions of the other inputs."""
     names = [value.name for value in model.graph.input]
-    sizing = {sizing_operand(node) for node in model.graph.node} & set(names) if len(data_sets) == 1 else set()
+    deciding = {name for node in model.graph.node for name in sizing_operands(node)}
+    sizing = deciding & set(names) if len(data_sets) == 1 else set()
     for name in sizing:
         value = np.asarray(to_array(data_sets[0][0][names.index(name)]))
         model.graph.initializer.append(numpy_helper.from_array(value, name))

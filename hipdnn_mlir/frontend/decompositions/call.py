@@ -39,6 +39,9 @@ class Graph(Protocol):
     def is_of_sizes(self, name: str) -> bool:
         """Whether the value is a constant, or computed from the sizes of others alone."""
 
+    def is_compared(self, name: str) -> bool:
+        """Whether runs compare the value, where it decides sizes, with what the model declares."""
+
     def constant(self, array: Array) -> str:
         """A value that holds the array."""
 
@@ -173,6 +176,13 @@ class Call:
         """The array of a small constant; refuses anything else."""
         found = self._graph.value(value)
         if found is None:
+            raise Refusal("operand", f"{value!r} is not known at compile time")
+        return found
+
+    def sizing(self, value: str) -> Array | None:
+        """The array of what decides the sizes of a result; None where that is an input that every run looks at; refuses anything else."""
+        found = self._graph.value(value)
+        if found is None and not self._graph.is_compared(value):
             raise Refusal("operand", f"{value!r} is not known at compile time")
         return found
 

@@ -62,6 +62,7 @@ class _Decomposer:
         self._constants: dict[str, onnx.TensorProto] = {}
         self._names = {name for node in all_nodes(model.graph) for name in (*node.input, *node.output)}
         self._pool: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._inputs = {value.name for value in model.graph.input} - {tensor.name for tensor in model.graph.initializer}
         self._depth = 0
         self._count = 0
         self.rejects: list[Reject] = []
@@ -123,6 +124,9 @@ class _Decomposer:
             if node is not None and node.op_type not in ("Shape", "Size"):
                 wanted += filter(None, node.input)
         return True
+
+    def is_compared(self, name: str) -> bool:
+        return self.has_one_size and name in self._inputs
 
     def _small(self, name: str) -> onnx.TensorProto | None:
         tensor = self._constants.get(name)

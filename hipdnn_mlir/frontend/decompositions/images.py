@@ -22,6 +22,7 @@ def col2im(call: Call) -> Sequence[str | None]:
     strides, dilations = call.attr("strides", [1] * count), call.attr("dilations", [1] * count)
     pads = call.attr("pads", [0] * (2 * count))
     if not call.is_of_sizes(call.need(2)):
+        call.sizing(call.need(1))
         return [_scattered(call, strides, dilations, pads)]
     image, block = (call.known(call.need(index)).tolist() for index in (1, 2))
     places = int(np.prod(block))
@@ -85,7 +86,7 @@ def affine_grid(call: Call) -> Sequence[str | None]:
         sizes = [call.slice(size, 0, axis + 2, axis + 3) for axis in range(count)]
         grid = _computed_grid(call, sizes, call.kind(theta), is_aligned)
         shape = call.concat(0, call.length(theta, 0), *sizes, call.ints(count))
-    elif len(lengths) == count and min(lengths) >= 0:
+    elif len(lengths) == count and min(lengths) >= 0 and (known is not None or call.sizing(size) is None):
         grid = call.const(_grid(lengths, is_aligned), call.kind(theta))
         shape = call.ints(0, *lengths, count)
     else:
@@ -123,7 +124,7 @@ def center_crop_pad(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, CenterCropPad-18.
     """
-    x, target = call.need(0), call.value(call.need(1))
+    x, target = call.need(0), call.sizing(call.need(1))
     axes = [call.axis(x, axis) for axis in call.attr("axes", [*range(call.rank(x))])]
     if target is None and call.rank(call.node.output[0]) != call.rank(x):
         raise Refusal("rank", "its result is declared with another rank than its operand")

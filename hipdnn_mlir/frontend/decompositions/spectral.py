@@ -123,7 +123,8 @@ def window(call: Call) -> Sequence[str | None]:
 
     Source: ONNX, the operators with these names, version 17.
     """
-    size = call.known_number(call.need(0)) if call.value(call.need(0)) is not None else _declared(call)
+    known = call.sizing(call.need(0))
+    size = call.known_number(call.need(0)) if known is not None else call.size(call.node.output[0], 0)
     if not 0 <= size <= MAX_MATRIX_ELEMENTS:
         raise Refusal("shape", f"a window of {size} elements, expected at most {MAX_MATRIX_ELEMENTS}")
     mean, first, second = _WINDOWS[call.node.op_type]
@@ -131,7 +132,3 @@ def window(call: Call) -> Sequence[str | None]:
         angles = np.arange(size) * math.tau / np.float64(size if call.attr("periodic", 1) else size - 1)
     values = mean - first * np.cos(angles) + second * np.cos(2 * angles)
     return [call.const(values, call.float_kind("output_datatype"))]
-
-
-def _declared(call: Call) -> int:
-    return call.size(call.node.output[0], 0)

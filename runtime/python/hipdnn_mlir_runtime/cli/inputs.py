@@ -107,11 +107,12 @@ class Inputs:
             raise ModelError(f"no memory for random values of {shown}", where=f"'{port.name}'", hint=hint) from error
 
 
-def _sizing(port: Port, dims: Sequence[int], numbers: Sequence[Sequence[int]]) -> Array:
+def _sizing(port: Port, dims: Sequence[int], numbers: Sequence[Sequence[tuple[int, int]]]) -> Array:
     """What an input has to hold that decides sizes; of several numbers one that no other element has, since axes differ."""
     chosen: list[int] = []
-    for known in numbers:
-        chosen.append(next((number for number in known if number not in chosen), known[0]))
+    for spans in numbers:
+        known = [max(first, min(last, 0)) for first, last in spans]
+        chosen.append(next((number for number in known if number not in chosen), next(iter(known), 0)))
     return np.array(chosen, port.numpy_dtype).reshape(dims)
 
 

@@ -20,6 +20,8 @@ ALIGNMENT = 16
 _HOST_MEMORY = (1, 3, 11)
 """DLPack's kinds of it: a CPU's, pinned for CUDA, pinned for ROCm."""
 
+_NO_END = (1 << 63) - 1
+"""From this number on a span has no end."""
 _LEGACY_STREAM = 1
 """How the CUDA array interface writes the default stream, whose address is 0."""
 
@@ -159,13 +161,13 @@ def is_on_device(array: Any) -> bool:
     return hasattr(array, "__cuda_array_interface__") or hasattr(array, _POINTER)
 
 
-def check_sizing(name: str, array: Any, numbers: Sequence[Sequence[int]]) -> None:
+def check_sizing(name: str, array: Any, numbers: Sequence[Sequence[tuple[int, int]]]) -> None:
     """Refuse an input that asks for other sizes of results than the program has; one in the memory of a device is not looked at.
 
     Args:
         name: The input.
         array: What it was given.
-        numbers: Per element the numbers that it may be.
+        numbers: Per element spans of the numbers that it may be, first and last.
 
     Raises:
         ModelError: An element is none of its numbers.
@@ -173,15 +175,27 @@ def check_sizing(name: str, array: Any, numbers: Sequence[Sequence[int]]) -> Non
     if is_on_device(array):
         return
     given = np.asarray(array).reshape(-1).tolist()
-    if all(number in known for number, known in zip(given, numbers, strict=True)):
+    pairs = zip(given, numbers, strict=True)
+    if all(any(first <= number <= last for first, last in spans) for number, spans in pairs):
         return
     raise ModelError(
         "it decides sizes of results, and the program was compiled for others",
         where=f"'{name}'",
-        expected=f"[{', '.join(' or '.join(map(str, known)) for known in numbers)}]",
+        expected=f"[{', '.join(' or '.join(map(_shown, spans)) or 'none' for spans in numbers)}]",
         got=str(given),
         hint="compile the model with this input as a constant",
     )
+
+
+def _shown(span: tuple[int, int]) -> str:
+    first, last = span
+    if first == last:
+        return str(first)
+    if abs(first) >= _NO_END and abs(last) >= _NO_END:
+        return "any"
+    if abs(last) >= _NO_END:
+        return f"{first} and more"
+    return f"{last} and less" if abs(first) >= _NO_END else f"{first} to {last}"
 
 
 def from_native(array: Array, port: Port) -> Array:

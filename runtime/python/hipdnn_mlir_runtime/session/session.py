@@ -43,7 +43,7 @@ class Session:
         symbols: Names of the dynamic dimensions: their sizes are read from the inputs of a run.
         buckets: Dynamic dimension -> rising sizes that it is rounded up to; missing where it is taken as it is.
         program_inputs: Inputs of the program: those of the model, and one more where caches grow.
-        sizing: Inputs that sizes of results follow from -> per element the numbers that it may be.
+        sizing: Inputs that sizes of results follow from -> per element spans of the numbers that it may be, first and last.
         growing: What the program says of caches that grow in the model; None where none do.
         exact: Dynamic dimension -> why it is taken at its buckets alone and not rounded up; of programs with a program for each.
 
@@ -93,7 +93,7 @@ class Session:
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
         self.inputs = self.program_inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
         self.outputs = self._outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
-        self.sizing: dict[str, list[list[int]]] = (
+        self.sizing: dict[str, list[list[tuple[int, int]]]] = (
             json.loads(program.text).get("sizing", {}) if '"sizing"' in program.text else {}
         )
         self.growing = growing_caches(program.text, self.program_inputs, self._outputs, self._device)
