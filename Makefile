@@ -2,7 +2,8 @@
 # make test   the same set-up, static checks, and every test
 # make nightly  the properties of `make test` again, on many more random examples; the combinations of parameters that it leaves out, and all of
 #   onnx's node cases in ONNX Runtime; the provider on an older ONNX Runtime; all C++ tests as released; the C++ tests, and those of
-#   Python's bindings and of the provider, under AddressSanitizer and UndefinedBehaviorSanitizer with its check of floats that become integers
+#   Python's bindings and of the provider, under AddressSanitizer and UndefinedBehaviorSanitizer with its check of floats that become integers;
+#   the C++ tests under ThreadSanitizer; ten thousand sessions of the provider in one process
 # make check  static checks, and the tests that concern what has changed: at most 3 minutes on 2 cores
 # make sentences  sentence-transformers on the provider: downloads 0.1 GB, and is no part of `make test` for that
 # make fuzz SECONDS=60  hostile files, a minute each: mutations of programs, graphs and kernels under the sanitizers, of ONNX models, and of
@@ -106,7 +107,8 @@ generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
 	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 
-nightly: older cpp-release python-sanitize
+nightly: older cpp-release python-sanitize cpp-thread
+	$(BIN)/python bench/long_lives.py --runs 1000 --shapes 20 --sessions 10 --providers 10000
 	HIPDNN_DRAWS=50 $(PYTEST) -m "hypothesis or nightly"
 	HIPDNN_DRAWS=50 $(PYTEST) tests/onnx_backend/test_node_cases.py
 

@@ -5,12 +5,13 @@ neither a time nor a random number in it: the same sources make the same bytes.
 """
 
 import json
+import re
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-ROBIN_MAP = "nanobind/ext/robin_map/include/tsl/robin_map.h"
+ROBIN_MAP = "nanobind/ext/robin_map/include/tsl/robin_growth_policy.h"
 COMPILED_IN = {
     "nanobind": ("BSD-3-Clause", "https://github.com/wjakob/nanobind"),
     "nlohmann-json": ("MIT", "https://github.com/nlohmann/json"),
@@ -35,7 +36,8 @@ def main(folder: Path, version: str, onednn: str) -> None:
     # nanobind brings it along; its licence is the comment at its head.
     header = Path(str(distribution("nanobind").locate_file(ROBIN_MAP))).read_text()
     write(folder / "licenses" / "robin-map" / "LICENSE", header.partition("*/")[0] + "*/\n")
-    components.append(component("robin-map", "", "MIT", "https://github.com/Tessil/robin-map"))
+    numbers = re.findall(r"define TSL_RH_VERSION_\w+ (\d+)", header)
+    components.append(component("robin-map", ".".join(numbers), "MIT", "https://github.com/Tessil/robin-map"))
     if onednn:
         components.append(component("oneDNN", onednn, "Apache-2.0", "https://github.com/uxlfoundation/oneDNN"))
     bom = {
@@ -49,15 +51,14 @@ def main(folder: Path, version: str, onednn: str) -> None:
 
 
 def component(name: str, version: str, licence: str, home: str) -> dict[str, Any]:
-    """Return an entry of the bill; a version or home that is not known is left out."""
+    """Return an entry of the bill; a home that is not given is left out."""
     made: dict[str, Any] = {
         "type": "library",
         "bom-ref": name,
         "name": name,
+        "version": version,
         "licenses": [{"license": {"id": licence}}],
     }
-    if version:
-        made["version"] = version
     if home:
         made["externalReferences"] = [{"type": "website", "url": home}]
     return made

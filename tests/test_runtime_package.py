@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -95,6 +96,7 @@ def test_wheel_says_what_of_others_is_in_it(wheel: Path) -> None:
     for name in ("nanobind", "nlohmann-json"):
         assert found[name]["version"] == version(name)
     assert f"oneDNN {found['oneDNN']['version']} " in changes
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", each["version"]) for each in bill["components"])
     words = {
         "nanobind": "Redistribution",
         "nlohmann-json": "Permission",
