@@ -66,8 +66,9 @@ struct ihipStream_t {
       changed.wait(lock, [&] { return is_closing || (!tasks.empty() && allowance > 0); });
       if (tasks.empty()) return;
       if (allowance != std::numeric_limits<int>::max()) --allowance;
+      const std::function<void()>& first = tasks.front();  // which stays where it is as others are pushed
       lock.unlock();
-      tasks.front()();
+      first();
       lock.lock();
       tasks.pop_front();
       changed.notify_all();
