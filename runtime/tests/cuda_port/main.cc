@@ -220,6 +220,43 @@ void test_alignment_is_that_of_each_tensor() {
   check::equal(matmul->result.alignment, 64, "result");
 }
 
+/// A row-major A by a B whose columns lie along memory, times a number.
+Builder product_of_eight_bits() {
+  Builder builder;
+  const int sums = builder.tensor({4, 32}, {32, 1}, true), a = builder.tensor({4, 16}, {16, 1}), b = builder.tensor({16, 32}, {1, 16});
+  builder.matmul(a, b, sums);
+  const int factor = builder.tensor({1}, {1}), out = builder.tensor({4, 32}, {32, 1});
+  builder.pointwise(HIPDNN_POINTWISE_MUL, sums, factor, out);
+  const float number = 0.25F;
+  const auto* bytes = reinterpret_cast<const std::byte*>(&number);
+  const auto at = [&](int tensor) -> hipdnn_port::Tensor& { return builder.graph.tensors[static_cast<std::size_t>(tensor)]; };
+  at(factor).value.emplace(bytes, bytes + sizeof number);
+  at(a).dtype = HIPDNN_DATA_FP8_E5M2;
+  at(b).dtype = HIPDNN_DATA_FP8_E4M3;
+  at(out).dtype = HIPDNN_DATA_HALF;
+  return builder;
+}
+
+void test_products_of_eight_bits() {
+  const Builder builder = product_of_eight_bits();
+  std::string reason;
+  const auto matmul = hipdnn_cuda::as_matmul(builder.graph, reason);
+  check::that(matmul.has_value(), reason);
+  check::equal(matmul->scale, 0.25F, "the number");
+  check::that(matmul->left_dtype == HIPDNN_DATA_FP8_E4M3 && matmul->right_dtype == HIPDNN_DATA_FP8_E5M2 && matmul->dtype == HIPDNN_DATA_HALF, "types");
+  check::that(matmul->left.is_transposed && !matmul->right.is_transposed, "sums are not along memory");
+
+  Builder both = product_of_eight_bits();
+  both.graph.tensors[2].dtype = HIPDNN_DATA_FP8_E5M2;
+  check::contains(refusal(both.graph), "both operands are of E5M2");
+  Builder across = product_of_eight_bits();
+  across.graph.tensors[2].strides = {32, 1};
+  check::contains(refusal(across.graph), "not along memory");
+  Builder mixed = product_of_eight_bits();
+  mixed.graph.tensors[1].dtype = HIPDNN_DATA_HALF;
+  check::contains(refusal(mixed.graph), "types of operands differ");
+}
+
 void test_what_is_no_matmul() {
   Builder convolution;
   convolution.pointwise(HIPDNN_POINTWISE_ADD, convolution.tensor({2, 2}, {2, 1}), convolution.tensor({2, 2}, {2, 1}), convolution.tensor({2, 2}, {2, 1}));
@@ -290,6 +327,7 @@ int main(int argc, char** argv) {
   }};
   for (const auto& [name, form] : forms) suite.add(std::string("matmul: ") + name, [form = form] { test_matmuls(form); });
   suite.add("matmul: alignment", test_alignment_is_that_of_each_tensor);
+  suite.add("matmul: of eight bits", test_products_of_eight_bits);
   suite.add("matmul: what is none", test_what_is_no_matmul);
   add_launch_cases(suite);
   add_order_cases(suite);
