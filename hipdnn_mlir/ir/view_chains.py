@@ -51,7 +51,8 @@ def permuted(value: ir.Value, order: Dims) -> ir.Value:
 
 def simplified(value: ir.Value) -> ir.Value:
     """The same tensor from the furthest op that has its elements, with at most one reshape and one transpose in between."""
-    source, dims, order = _origin(value)
+    source, order = origin(value)
+    dims = dims_of(value)
     stored = tuple(dims[axis] for axis in order)
     inverse = tuple(order.index(axis) for axis in range(len(order)))
     return permuted(reshaped(source, stored), inverse)
@@ -66,10 +67,10 @@ def is_copied(reshape: ir.OpView) -> bool:
     return _strides(dims_of(source.operands[0]), [order, Reshape(dims_of(reshape.results[0]))]) is None
 
 
-def _origin(value: ir.Value) -> tuple[ir.Value, Dims, Dims]:
-    """A tensor that has the elements of `value`, the dims of `value`, and their order in that tensor."""
+def origin(value: ir.Value) -> tuple[ir.Value, Dims]:
+    """The furthest tensor that has the elements of `value`, and the dims of `value` from the slowest to the fastest in that tensor."""
     dims = dims_of(value)
-    best: tuple[ir.Value, Dims, Dims] = (value, dims, tuple(range(len(dims))))
+    best: tuple[ir.Value, Dims] = (value, tuple(range(len(dims))))
     moves: list[Movement] = []
     while True:
         op = producer(value)
@@ -80,7 +81,7 @@ def _origin(value: ir.Value) -> tuple[ir.Value, Dims, Dims]:
         value = op.operands[0]
         strides = _strides(dims_of(value), moves)
         if strides is not None:
-            best = (value, dims, _stored_order(dims, strides))
+            best = (value, _stored_order(dims, strides))
 
 
 def _strides(dims: Dims, moves: list[Movement]) -> Dims | None:

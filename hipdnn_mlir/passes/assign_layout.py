@@ -16,8 +16,8 @@ from ..ir.layout import CHANNELS_LAST, CONTIGUOUS, mark_layouts, order_matters
 from ..ir.module_pass import module_pass
 from ..ir.region import region_graph, region_kernel
 from ..ir.types import tensor_type
-from ..ir.view import argument, producer, readers
-from ..ir.view_chains import is_copied
+from ..ir.view import producer, readers
+from ..ir.view_chains import is_copied, origin
 from ..ops.few_channels import few_channels
 from ..ops.graph import Graph
 from ..ops.kernels import ELEMENTWISE, PAD, Kernel
@@ -25,6 +25,9 @@ from ..ops.spec import Refusal
 from ..ops.strides import Dims
 from ..targets.table import find_target
 from ..targets.target import Target
+
+IMAGE_RANK = 4
+"""Of values that what reads them follows, where transposes made them so: of rank 3 they are as often tokens."""
 
 
 @module_pass("hipdnn-assign-layout")
@@ -66,10 +69,12 @@ class _Assignment:
                     self._launch(op)
                 case torch.AtenSliceTensorOp() if op.self_ in self._channels_last and order_matters(_dims(op.result)):
                     self._channels_last.add(op.result)
-                case torch.AtenPermuteOp() if order_matters(_dims(op.result)) and self._moves_channels_last(op):
-                    self._channels_last.add(op.result)
                 case torch.AtenViewOp() | torch.AtenReshapeOp() if self._groups_channels(op):
                     self._in_groups.add(op.result)
+                case (
+                    torch.AtenPermuteOp() | torch.AtenTransposeIntOp() | torch.AtenViewOp() | torch.AtenReshapeOp()
+                ) if len(_dims(op.result)) >= IMAGE_RANK and self._lies_channels_last(op.result):
+                    self._channels_last.add(op.result)
                 case torch.AtenCatOp() | torch.AtenConstantPadNdOp() | torch.AtenPadOp():
                     self._copy(op)
 
@@ -139,7 +144,7 @@ class _Assignment:
                 continue
             value = ins[tensor.operand]
             is_fixed = constant_name(value) is not None and not self._target.filters_channels_last
-            if not is_fixed and value not in self._channels_last and order_matters(_dims(value)):
+            if not is_fixed and order_matters(_dims(value)) and not self._lies_channels_last(value):
                 region.operands[tensor.operand] = self._convert(region, value)
 
     def _convert(self, region: GraphOp, value: ir.Value) -> ir.Value:
@@ -159,10 +164,15 @@ class _Assignment:
             self._channels_last.add(op.result)
             mark_layouts(op, [CHANNELS_LAST])
 
-    def _moves_channels_last(self, permute: torch.AtenPermuteOp) -> bool:
-        """Whether it moves the last dim of a value in C order to where channels are."""
-        rank = len(_dims(permute.result))
-        return argument(permute.dims) == [0, rank - 1, *range(1, rank - 1)] and self._is_in_c_order(permute.self_)
+    def _lies_channels_last(self, value: ir.Value) -> bool:
+        """Whether it is stored so, or transposes and reshapes took the last dim of a value in C order to where channels are."""
+        if value in self._channels_last:
+            return True
+        source, order = origin(value)
+        rank = len(order)
+        if source in self._channels_last:
+            return order == tuple(range(rank)) and _dims(source) == _dims(value)
+        return order_matters(_dims(value)) and order == (0, *range(2, rank), 1) and self._is_in_c_order(source)
 
     def _is_in_c_order(self, value: ir.Value) -> bool:
         op = producer(value)

@@ -111,3 +111,41 @@ func.func @groups(%x: !x, %w: !w {hipdnn.constant = "w"}) -> (!s, !k) {
   %r = torch.aten.ceil %s : !s -> !s
   return %r, %k : !s, !k
 }
+
+// -----
+
+// What several transposes bring to where channels are lies channels-last: no copy between the norm and the convolutions.
+
+// CHECK-LABEL: func.func @transposes
+// CHECK:         %[[C:.+]] = hipdnn.graph
+// CHECK:           torch.aten.convolution
+// CHECK:         hipdnn.layouts = ["channels_last"]
+// CHECK:         %[[R:.+]] = hipdnn.graph
+// CHECK:           torch.aten.softmax.int
+// CHECK-NOT:     torch.aten.clone
+// CHECK:           torch.aten.convolution
+// CHECK-NOT:     torch.aten.clone
+// CHECK:         return
+!x = !torch.vtensor<[2,4,8,8],f32>
+!h = !torch.vtensor<[2,8,4,8],f32>
+!r = !torch.vtensor<[2,8,8,4],f32>
+!w = !torch.vtensor<[4,4,1,1],f32>
+!l = !torch.list<int>
+func.func @transposes(%x: !x, %w: !w {hipdnn.constant = "w"}) -> !x {
+  %none = torch.constant.none
+  %false = torch.constant.bool false
+  %0 = torch.constant.int 0
+  %1 = torch.constant.int 1
+  %2 = torch.constant.int 2
+  %3 = torch.constant.int 3
+  %zeros = torch.prim.ListConstruct %0, %0 : (!torch.int, !torch.int) -> !l
+  %ones = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !l
+  %a = torch.aten.convolution %x, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
+  %t = torch.aten.transpose.int %a, %1, %2 : !x, !torch.int, !torch.int -> !h
+  %r = torch.aten.transpose.int %t, %2, %3 : !h, !torch.int, !torch.int -> !r
+  %s = torch.aten.softmax.int %r, %3, %none : !r, !torch.int, !torch.none -> !r
+  %u = torch.aten.transpose.int %s, %1, %3 : !r, !torch.int, !torch.int -> !x
+  %v = torch.aten.transpose.int %u, %2, %3 : !x, !torch.int, !torch.int -> !x
+  %b = torch.aten.convolution %v, %w, %none, %ones, %zeros, %ones, %false, %zeros, %1 : !x, !w, !torch.none, !l, !l, !l, !torch.bool, !l, !torch.int -> !x
+  return %b : !x
+}
