@@ -35,7 +35,7 @@ def assign_layout(module: ir.Operation, *, target: str = "host") -> None:
     """Mark results that are stored channels-last (`hipdnn.layouts`), and convert operands of spatial regions once where they are not.
 
     Regions with an operation that the target runs channels-last (convolutions, pooling) get channels-last results and operands; other
-    regions, concatenations and borders follow their operands, also one that folds groups of channels, which it reads as a dim of their own;
+    regions, concatenations, borders and resizes follow their operands, also one that folds groups of channels, which it reads as a dim of their own;
     a value that only the caller reads stays in C order.
 
     Before: `%y = hipdnn.graph ins(%x, %w) ...` with a convolution. After: a graph that copies %x, marked `channels_last`, before it, and
@@ -96,9 +96,9 @@ class _Assignment:
             return False
 
     def _launch(self, region: LaunchOp) -> None:
-        """A map and a border follow their operands; other kernels write C order."""
+        """A map, a border and a resize follow their operands; other kernels write C order."""
         kernel = region_kernel(region)
-        if isinstance(kernel, Kernel) and kernel.function in (ELEMENTWISE, PAD):
+        if isinstance(kernel, Kernel) and kernel.function in (ELEMENTWISE, PAD, "resize"):
             self._mark(region, False, self._any_channels_last(region.ins))
 
     def _groups_channels(self, op: torch.AtenViewOp | torch.AtenReshapeOp) -> bool:
@@ -169,10 +169,13 @@ class _Assignment:
         if value in self._channels_last:
             return True
         source, order = origin(value)
-        rank = len(order)
+        dims = _dims(value)
         if source in self._channels_last:
-            return order == tuple(range(rank)) and _dims(source) == _dims(value)
-        return order_matters(_dims(value)) and order == (0, *range(2, rank), 1) and self._is_in_c_order(source)
+            return order == tuple(range(len(dims))) and _dims(source) == dims
+        last = [axis for axis in (0, *range(2, len(dims)), 1) if dims[axis] > 1]
+        return (
+            order_matters(dims) and [axis for axis in order if dims[axis] > 1] == last and self._is_in_c_order(source)
+        )
 
     def _is_in_c_order(self, value: ir.Value) -> bool:
         op = producer(value)

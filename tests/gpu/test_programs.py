@@ -152,3 +152,28 @@ def test_shifted_windows_are_gathered(batch: int, monkeypatch: pytest.MonkeyPatc
     feeds = {"x": np.random.default_rng(6).standard_normal((batch, size, size, channels), np.float32)}
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(run(program, feeds, modules)[0], session.run(None, feeds)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_norms_and_resizes_between_convolutions_take_no_copy(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ConvNeXt's and SegFormer's: channels are brought to the end and back, tokens are an image again."""
+    b = GraphBuilder("channels", opset=19)
+    x = b.input("x", [batch, 16, 6, 5])
+    first = b.op("Conv", x, b.normal([24, 16, 1, 1], 0.25))
+    norm = b.op(
+        "LayerNormalization", b.op("Transpose", first, perm=[0, 2, 3, 1]), b.normal([24], 1.0), b.normal([24], 1.0)
+    )
+    inner = b.op("Conv", b.op("Transpose", norm, perm=[0, 3, 1, 2]), b.normal([24, 24, 1, 1], 0.2))
+    tokens = b.op("Transpose", b.op("Reshape", inner, b.constant([batch, 24, 30], np.int64)), perm=[0, 2, 1])
+    normed = b.op("LayerNormalization", tokens, b.normal([24], 1.0), b.normal([24], 1.0))
+    image = b.op("Reshape", b.op("Transpose", normed, perm=[0, 2, 1]), b.constant([batch, 24, 6, 5], np.int64))
+    large = b.op("Resize", image, "", "", b.constant([batch, 24, 12, 10], np.int64), mode="linear")
+    model = b.model({b.op("Conv", large, b.normal([8, 24, 3, 3], 0.07), pads=[1] * 4): [batch, 8, 12, 10]})
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90", precision="f16")
+    of_input = ["cast", "copy"]
+    launched = [program.model.kernels[step.kernel].summary for step in program.model.steps if step.kind == "launch"]
+    assert launched == [*of_input, "layer_norm", "layer_norm", "resize", "cast"]
+    feeds = {"x": np.random.default_rng(5).standard_normal((batch, 16, 6, 5), np.float32)}
+    want = ort.InferenceSession(model.SerializeToString()).run(None, feeds)[0]
+    (got,) = run(program, feeds, modules)
+    assert np.abs(got - want).max() < 5e-3 * np.abs(want).max()

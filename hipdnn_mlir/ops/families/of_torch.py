@@ -112,7 +112,7 @@ _UPSAMPLING: dict[str, tuple[str, str]] = {
 """Op -> how it interpolates, and where it finds the positions."""
 
 
-@kernel(*_UPSAMPLING, function="resize", precision="wide")
+@kernel(*_UPSAMPLING, function="resize")
 def upsample(op: OpView) -> Call:
     """(x, sizes or None[, align_corners], scales or None) over the dims behind batch and channels."""
     x = tensor(op, 0)

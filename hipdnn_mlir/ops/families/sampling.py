@@ -10,7 +10,7 @@ from .indexing import axis_of, refuse_booleans, tensor, tensors
 _CUBIC = -0.75
 
 
-@kernel("hipdnn.onnx.Resize", function="resize", onnx=("Resize", "Upsample"), known=(1, 2, 3), precision="wide")
+@kernel("hipdnn.onnx.Resize", function="resize", onnx=("Resize", "Upsample"), known=(1, 2, 3))
 def resize(op: OpView) -> Call:
     """(x, roi, scales, sizes), the last three known; a scale of 0 means result size over operand size."""
     x, given = tensor(op, 0), op.attributes
