@@ -37,7 +37,7 @@ def test_inputs_and_outputs_are_told_as_onnxruntime_does(small_model: Path, smal
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in ALL if dtype.name != "bool"], ids=lambda dtype: dtype.name)
 def test_types_are_spelled_as_onnxruntime_does(dtype) -> None:
-    b = GraphBuilder("m")
+    b = GraphBuilder("m", opset=19)
     kind = getattr(onnx.TensorProto, dtype.onnx)
     model = b.model({b.op("Identity", b.input("x", [2], kind)): [2]}, dtype=kind)
     theirs = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).get_inputs()[0].type

@@ -35,8 +35,8 @@ def assign_layout(module: ir.Operation, *, target: str = "host") -> None:
     """Mark results that are stored channels-last (`hipdnn.layouts`), and convert operands of spatial regions once where they are not.
 
     Regions with an operation that the target runs channels-last (convolutions, pooling) get channels-last results and operands; other
-    regions, concatenations, borders and resizes follow their operands, also one that folds groups of channels, which it reads as a dim of their own;
-    a value that only the caller reads stays in C order.
+    regions, concatenations, borders and resizes follow their operands, also one that folds groups of channels, which it reads as a dim of
+    their own; a value that only the caller reads stays in C order.
 
     Before: `%y = hipdnn.graph ins(%x, %w) ...` with a convolution. After: a graph that copies %x, marked `channels_last`, before it, and
     `hipdnn.layouts = ["channels_last"]` on it.

@@ -8,6 +8,7 @@ import numpy as np
 from ...ops.graph import Graph, Node
 from ...ops.kernels import ELEMENTWISE, Kernel, KernelTensor
 from ...ops.spec import OpView, Refusal, TensorArg
+from ...ops.strides import packed
 from .dependence import FUNCTIONS, OPERATIONS, mixes_all
 from .dims import Column, padded_by, plain
 from .rules import Dims, Mixes, Sizes, apply, columns_of, refuse_numbers, viewed
@@ -67,6 +68,10 @@ class Graphs:
         if first.operand is not None:
             position = self._positions[first.operand]
             self._reads.add(position)
+            symbol = next(filter(None, map(padded_by, self._operands[position])), None)
+            in_order = zip(first.dims, first.strides, packed(first.dims), strict=True)
+            if symbol is not None and any(size > 1 and step != in_memory for size, step, in_memory in in_order):
+                raise Mixes(symbol, "it reads a padded operand in another order")
             return viewed(self._operands[position], self._columns(indices))
         return self._dims[indices[0]]
 
