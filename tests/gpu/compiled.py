@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,34 +18,25 @@ ALL = [
 _AMDGPU = 224
 
 
-def undefined_symbols(code: bytes) -> list[str]:
-    """Names of an ELF object's symbols that nothing defines."""
+def symbols(code: bytes) -> Iterator[tuple[str, int, int]]:
+    """Names of an ELF object's symbols, the section of each (0: none defines it), and where in the file it lies."""
     sections, size, count = struct.unpack_from("<Q10xHH", code, 40)
     headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections + size * i) for i in range(count)]
-    found = []
     for header in headers:
         if header[1] != 2:  # SHT_SYMTAB
             continue
         names = headers[header[6]][4]
         for place in range(header[4] + 24, header[4] + header[5], 24):
-            name, _, _, section = struct.unpack_from("<IBBH", code, place)
-            if section == 0:
-                found.append(code[names + name : code.index(b"\0", names + name)].decode())
-    return found
+            name, _, _, section, address = struct.unpack_from("<IBBHQ", code, place)
+            holder = headers[section] if section < count else headers[0]
+            label = code[names + name : code.index(b"\0", names + name)].decode()
+            yield label, section, holder[4] + address - holder[3]
 
 
 def scratch_bytes(code: bytes, name: str) -> int:
-    """Memory that a thread of an AMD kernel needs beside its registers."""
-    sections, size, count = struct.unpack_from("<Q10xHH", code, 40)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections + size * i) for i in range(count)]
-    for header in headers:
-        names = headers[header[6]][4] if header[1] == 2 else 0
-        for place in range(header[4] + 24, header[4] + header[5], 24) if names else ():
-            label, _, _, section, address = struct.unpack_from("<IBBHQ", code, place)
-            if code[names + label :].startswith(f"{name}.kd\0".encode()):
-                holder = headers[section]
-                return int(struct.unpack_from("<I", code, holder[4] + address - holder[3] + 4)[0])
-    raise AssertionError(name)
+    """Memory that a thread of an AMD kernel needs beside its registers, as its descriptor says."""
+    (place,) = [place for label, _, place in symbols(code) if label == f"{name}.kd"]
+    return int(struct.unpack_from("<I", code, place + 4)[0])
 
 
 def check(kernel: GpuKernel) -> None:
@@ -58,6 +50,6 @@ def check(kernel: GpuKernel) -> None:
         return
     machine, flags = struct.unpack_from("<H", kernel.code, 18)[0], kernel.code[:4]
     assert (flags, machine) == (b"\x7fELF", _AMDGPU)
-    assert undefined_symbols(kernel.code) == []
+    assert [label for label, section, _ in symbols(kernel.code) if section == 0] == []
     assert scratch_bytes(kernel.code, kernel.name) == 0
     assert f"{kernel.name}.kd".encode() in kernel.code
