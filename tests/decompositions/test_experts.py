@@ -222,3 +222,30 @@ def test_codes_by_rows_of_the_depth_are_refused_with_a_reason() -> None:
     inputs["w2"] = inputs["w2"].reshape(experts, 2 * width, n // 2)
     with pytest.raises(UnsupportedError, match="another provider's kernels: export them with qmoe_weights_prepacked=0"):
         hipdnn_mlir.compile(model_of("QMoE", inputs, block_size=32, **SWIGLU))
+
+
+def square_experts(dtype: Any) -> dict[str, np.ndarray]:
+    """Rows of a type, and codes of 4 bits of matrices that have one size both ways."""
+    inputs = {"x": floats(4, HIDDEN), "router": 2 * floats(4, EXPERTS, seed=1)}
+    rng = np.random.default_rng(5)
+    for name in "12":
+        inputs[f"w{name}"] = rng.integers(0, 256, (EXPERTS, HIDDEN, HIDDEN // 2)).astype(np.uint8)
+        inputs[f"s{name}"] = ((rng.random((EXPERTS, HIDDEN, HIDDEN // 32)) + 0.5) / 64).astype(np.float32)
+    return {name: array.astype(dtype) if array.dtype == np.float32 else array for name, array in inputs.items()}
+
+
+def test_square_experts_of_16_bits_are_refused_where_nothing_tells_their_order() -> None:
+    """Transposed ones have the same sizes. With `weights_prepacked` 0 they are taken as ONNX Runtime's CPU provider takes them."""
+    inputs = square_experts(np.float16)
+    stated = {"k": 2, "block_size": 32, "activation_type": "silu"}
+    with pytest.raises(UnsupportedError, match=r"square matrices in 16 bits.*qmoe_weights_prepacked=0"):
+        hipdnn_mlir.compile(model_of("QMoE", inputs, **stated))
+    got = computed(model_of("QMoE", inputs, **stated, weights_prepacked=0), inputs)
+    assert_near(got, run(model_of("QMoE", inputs, **stated), inputs)[0], 4e-3)
+
+
+def test_square_experts_of_32_bits_have_one_order() -> None:
+    """CUDA's kernels take no rows of float32."""
+    inputs = square_experts(np.float32)
+    model = model_of("QMoE", inputs, k=2, block_size=32, activation_type="silu")
+    assert_near(computed(model, inputs), run(model, inputs)[0])

@@ -15,6 +15,10 @@ from .registry import CONTRIB, decomposes
 
 _NORMALIZES = "normalize_routing_weights"
 _PREPACKED = "experts in the order of another provider's kernels: export them with qmoe_weights_prepacked=0"
+_NO_ORDER = (
+    "experts of square matrices in 16 bits, which may be in the order of CUDA's kernels: "
+    "export them with qmoe_weights_prepacked=0, which says that they are not"
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ def qmoe(call: Call) -> Sequence[str | None]:
         raise Refusal("attribute", f"experts of {call.attr('quant_type', 'int')}, or global and activation scales")
     if call.attr("weights_prepacked", -1) == 1:
         raise Refusal("attribute", _PREPACKED)
-    first, second, third = (_codes(call, number) for number in range(3))
+    first, second, third = layers = tuple(_codes(call, number) for number in range(3))
+    if call.attr("weights_prepacked", -1) != 0 and not _has_told_order(call, [layer for layer in layers if layer]):
+        raise Refusal("attribute", _NO_ORDER)
     mixing = call.arg(14)
     return [
         _mixture(call, (first, second, third), _shared(call, mixing) if mixing else _routed(call, is_normalized=True))
@@ -90,6 +96,18 @@ def _codes(call: Call, number: int) -> _Layer | None:
         zeros = call.cast(call.slice(halves(call, call.reshape(zeros, lines, -1)), 1, 0, length), TensorProto.UINT8)
     zeros = call.reshape(zeros, experts, n, blocks) if zeros else None
     return _Layer(weights, bias, call.reshape(call.cast(scales, FLOAT), experts, n, blocks), zeros, bits, block)
+
+
+def _has_told_order(call: Call, layers: Sequence[_Layer]) -> bool:
+    """Whether codes cannot be in the order of CUDA's kernels.
+
+    Those swap depth and columns, as the scales' columns tell if the two differ, and take rows of 16 bits alone.
+
+    Source: ONNX Runtime, contrib_ops/cuda/moe/moe_quantization.cc: the types that QMoE is registered for.
+    """
+    if call.kind(call.need(0)) == FLOAT:
+        return True
+    return any(call.size(layer.weights, 1) != call.size(layer.weights, 2) * 8 // layer.bits for layer in layers)
 
 
 def _mixture(call: Call, layers: tuple[_Layer | None, _Layer | None, _Layer | None], routes: tuple[str, str]) -> str:
