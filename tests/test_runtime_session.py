@@ -362,3 +362,26 @@ def test_refused_when_program_is_for_another_target() -> None:
 def test_refused_when_port_is_unknown() -> None:
     with pytest.raises(DeviceError, match="port 'vulkan' is unknown: expected one of 'host', 'hip'"):
         Session(relu_of_sum(SHAPE), port="vulkan")
+
+
+def test_weights_that_are_packed_stay_in_memory_once(tmp_path: Path) -> None:
+    """Pages of the file that were copied count as the process's no longer. Loading has read them all: for the checksum, and to pack."""
+    weights = [onnx.numpy_helper.from_array(random_array((512, 512), seed), f"w{seed}") for seed in range(8)]
+    names = ["x", *(f"y{i}" for i in range(8))]
+    nodes = [onnx.helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]]) for i in range(8)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 512]) for name in ("x", "y7")]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], weights))
+    path = tmp_path / "m.hipdnn"
+    hipdnn_mlir.compile(model).save(path)
+    x = random_array((4, 512), 9)
+    with load(path) as session:
+        for _ in range(2):  # they are read from the file where they are needed
+            (got,) = session.run(None, {"x": x})
+        blocks = Path("/proc/self/smaps").read_text().split("VmFlags:")
+        resident_kb = [
+            int(line.split()[1]) for b in blocks if str(path) in b for line in b.splitlines() if line[:4] == "Rss:"
+        ]
+    (want,) = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+    assert resident_kb
+    assert sum(resident_kb) << 10 < path.stat().st_size / 4

@@ -24,31 +24,34 @@ struct PlanJob {
   /// Bytes of constants to pack: the larger part of the cost.
   std::uint64_t weight = 0;
   std::shared_ptr<const Plan> plan;
+  /// The constants, where the library packs them.
+  std::vector<std::span<const std::byte>> packed;
   /// The library's words where it has no plan.
   std::string refusal;
 };
 
-void build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
+void build(const Device& device, const std::shared_ptr<const Handle>& handle, const Program& program, PlanJob& job) {
   job.plan = device.plans().find(job.key);
   if (job.plan) return;
   job.plan = device.plans().insert(job.key, Plan::build(device, handle, *job.executable, job.key.constants));
+  for (const std::span<const std::byte> constant : job.packed) program.release(constant);
 }
 
-void try_build(const Device& device, const std::shared_ptr<const Handle>& handle, PlanJob& job) {
+void try_build(const Device& device, const std::shared_ptr<const Handle>& handle, const Program& program, PlanJob& job) {
   try {
-    build(device, handle, job);
+    build(device, handle, program, job);
   } catch (const NoPlanError& error) {
     job.refusal = error.what();
   }
 }
 
 /// Take jobs until none is left or one has failed anywhere. Each worker has a handle of its own: a handle serves one thread at a time.
-void work(const Device& device, std::vector<PlanJob*>& jobs, std::atomic<std::size_t>& next) {
+void work(const Device& device, const Program& program, std::vector<PlanJob*>& jobs, std::atomic<std::size_t>& next) {
   const auto handle = std::make_shared<const Handle>(device.create_handle(nullptr));
-  for (std::size_t i = next++; i < jobs.size(); i = next++) try_build(device, handle, *jobs[i]);
+  for (std::size_t i = next++; i < jobs.size(); i = next++) try_build(device, handle, program, *jobs[i]);
 }
 
-void build_all(const Device& device, std::vector<PlanJob*> jobs) {
+void build_all(const Device& device, const Program& program, std::vector<PlanJob*> jobs) {
   std::stable_sort(jobs.begin(), jobs.end(), [](const PlanJob* a, const PlanJob* b) { return a->weight > b->weight; });
   const int wanted = device.options().threads > 0 ? device.options().threads : static_cast<int>(std::thread::hardware_concurrency());
   // On CPU threads, plans that are built beside one that is timed would be measured with it.
@@ -61,7 +64,7 @@ void build_all(const Device& device, std::vector<PlanJob*> jobs) {
   std::exception_ptr failure;
   const auto guarded = [&] {
     try {
-      work(device, jobs, next);
+      work(device, program, jobs, next);
     } catch (...) {
       next = jobs.size();
       const std::lock_guard lock(mutex);
@@ -135,6 +138,7 @@ void LoadedProgram::place_constants(std::shared_ptr<const ConstantMemory> shared
     if (constants_[constant.buffer] == nullptr) own.push_back(constant.data);
   }
   own_.emplace(*device_, own);
+  for (const ConstantMemory::Tensor tensor : own) program_->release(tensor);
   for (const Constant& constant : program_->constants()) {
     if (constants_[constant.buffer] == nullptr) constants_[constant.buffer] = own_->find(constant.data);
   }
@@ -150,23 +154,26 @@ void LoadedProgram::build_plans() {
     const Executable& executable = program_->executables()[execute->executable];
     PlanKey key{executable.canonical, {}};
     std::uint64_t weight = 0;
+    std::vector<std::span<const std::byte>> packed;
     for (std::size_t i = 0; device_->takes_constants() && i < execute->operands.size(); ++i) {
       const View& view = execute->operands[i];
       if (program_->buffers()[view.buffer].kind != BufferKind::constant) continue;
       key.constants.push_back({executable.operands[i].uid, static_cast<std::byte*>(constants_[view.buffer]) + view.offset});
-      weight += executable.operands[i].extent_bytes;
+      const std::uint64_t bytes = executable.operands[i].extent_bytes;
+      weight += bytes;
+      packed.emplace_back(static_cast<const std::byte*>(constants_[view.buffer]) + view.offset, bytes);
     }
     PlanJob& job = jobs[key];
     by_step[s] = &job;
     if (job.executable != nullptr) continue;
-    job = {std::move(key), &executable, weight, nullptr, {}};
+    job = {std::move(key), &executable, weight, nullptr, std::move(packed), {}};
   }
   std::vector<PlanJob*> pending;
   for (auto& [key, job] : jobs) {
     job.plan = device_->plans().find(job.key);
     if (!job.plan) pending.push_back(&job);
   }
-  build_all(*device_, std::move(pending));
+  build_all(*device_, *program_, std::move(pending));
   throw_refusals(*program_, by_step);
   std::set<const Plan*> distinct;
   for (const PlanJob* job : by_step) {

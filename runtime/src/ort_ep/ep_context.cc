@@ -92,7 +92,7 @@ ContextProgram parse_embedded(const std::string& bytes) {
 
 ContextProgram map_file(const std::string& path) {
   const auto file = std::make_shared<const hipdnn_rt::MappedFile>(path);
-  return {hipdnn_rt::DynamicProgram::parse_container(file->bytes(), file), file->bytes()};
+  return {hipdnn_rt::DynamicProgram::parse_file(file), file->bytes()};
 }
 
 /// Attributes under construction; released here, since ONNX Runtime copies them.

@@ -213,7 +213,7 @@ ModelImage ModelCompiler::make_image(const EncodedModel& model, std::shared_ptr<
 
 std::optional<CompiledModel> ModelCompiler::find_compiled(const std::string& key) const {
   return find(key, kCompiled, [&key](const EntryFile& file) {
-    return CompiledModel{hipdnn_rt::DynamicProgram::parse_container(file->bytes(), file, key), file->bytes()};
+    return CompiledModel{hipdnn_rt::DynamicProgram::parse_file(file, key), file->bytes()};
   });
 }
 

@@ -20,7 +20,7 @@ std::string name_of(BufferKind kind) { return std::string(text_of(kind)); }
 /// Fills a Program list by list. Lives for one check.
 class ProgramChecker {
  public:
-  static std::shared_ptr<const Program> run(ProgramParts parts, const Tensors& tensors, std::shared_ptr<const void> owner, const Place& root,
+  static std::shared_ptr<const Program> run(ProgramParts parts, const Tensors& tensors, TensorOwner owner, const Place& root,
                                             bool drops_empty) {
     std::shared_ptr<Program> program(new Program());
     program->owner_ = std::move(owner);
@@ -216,7 +216,7 @@ class ProgramChecker {
   std::vector<std::uint32_t> positions_;
 };
 
-std::shared_ptr<const Program> check_program(ProgramParts parts, const Tensors& tensors, std::shared_ptr<const void> owner, const Place& place,
+std::shared_ptr<const Program> check_program(ProgramParts parts, const Tensors& tensors, TensorOwner owner, const Place& place,
                                              bool drops_empty) {
   return ProgramChecker::run(std::move(parts), tensors, std::move(owner), place, drops_empty);
 }

@@ -30,7 +30,7 @@ Kernel check_kernel(records::Kernel<Concrete> record, const Place& place);
 
 /// Throw ProgramError where the program is not safe to run: what it refers to is not there, or it writes what it may not. `place` is the
 /// program's in the file, `owner` keeps the tensors alive. With `drops_empty`, graphs on tensors without elements are left out with their steps.
-std::shared_ptr<const Program> check_program(ProgramParts parts, const Tensors& tensors, std::shared_ptr<const void> owner, const Place& place,
+std::shared_ptr<const Program> check_program(ProgramParts parts, const Tensors& tensors, TensorOwner owner, const Place& place,
                                              bool drops_empty);
 
 /// The index that a number is; throws ProgramError unless it is one of `count`.

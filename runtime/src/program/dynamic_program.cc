@@ -76,6 +76,10 @@ void check_alike(const std::vector<DynamicArgument>& whole, const std::vector<Ar
 }  // namespace
 
 std::shared_ptr<const DynamicProgram> DynamicProgram::parse(std::string text, const Tensors& tensors, std::shared_ptr<const void> owner) {
+  return parse_owned(std::move(text), tensors, TensorOwner{{std::move(owner)}, {}});
+}
+
+std::shared_ptr<const DynamicProgram> DynamicProgram::parse_owned(std::string text, const Tensors& tensors, TensorOwner owner) {
   std::shared_ptr<DynamicProgram> program(new DynamicProgram());
   const nlohmann::json json = parse_json(text, root().text());
   const Field field(json, root().text());
@@ -94,6 +98,17 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::parse(std::string text, co
 
 std::shared_ptr<const DynamicProgram> DynamicProgram::parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
                                                                       std::string_view cache_key) {
+  return parse_owned(bytes, TensorOwner{{std::move(owner)}, {}}, cache_key);
+}
+
+std::shared_ptr<const DynamicProgram> DynamicProgram::parse_file(std::shared_ptr<const MappedFile> file, std::string_view cache_key) {
+  auto program = parse_owned(file->bytes(), TensorOwner{{}, {file}}, cache_key);
+  file->release(file->bytes());  // the checksum has read all of it
+  return program;
+}
+
+std::shared_ptr<const DynamicProgram> DynamicProgram::parse_owned(std::span<const std::byte> bytes, TensorOwner owner,
+                                                                  std::string_view cache_key) {
   const Safetensors container = parse_safetensors(bytes);
   const auto text = container.metadata.find("hipdnn_program");
   if (text == container.metadata.end()) {
@@ -104,7 +119,7 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::parse_container(std::span<
     throw ProgramError("__metadata__.hipdnn_cache_key: compiled for another key of the cache");
   }
   check_checksum(container, text->second);
-  return parse(text->second, container.tensors, std::move(owner));
+  return parse_owned(text->second, container.tensors, std::move(owner));
 }
 
 std::shared_ptr<const DynamicProgram> DynamicProgram::sharing(std::shared_ptr<const DynamicProgram> program,
@@ -113,7 +128,8 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::sharing(std::shared_ptr<co
   if (!share_tensors(tensors, other->tensors_)) return program;
   std::shared_ptr<DynamicProgram> made(new DynamicProgram(*program));
   made->tensors_ = std::move(tensors);
-  made->owner_ = std::make_shared<const std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(program->owner_, other->owner_);
+  made->owner_.memory.insert(made->owner_.memory.end(), other->owner_.memory.begin(), other->owner_.memory.end());
+  made->owner_.files.insert(made->owner_.files.end(), other->owner_.files.begin(), other->owner_.files.end());
   if (made->is_static()) made->static_ = made->with_values({});
   return made;
 }
@@ -121,7 +137,7 @@ std::shared_ptr<const DynamicProgram> DynamicProgram::sharing(std::shared_ptr<co
 std::shared_ptr<const DynamicProgram> DynamicProgram::load(const std::string& path) {
   const auto file = std::make_shared<const MappedFile>(path);
   try {
-    return parse_container(file->bytes(), file);
+    return parse_file(file);
   } catch (const ProgramError& error) {
     throw ProgramError(path + ": " + error.what());
   }

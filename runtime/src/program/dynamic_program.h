@@ -29,6 +29,8 @@ class DynamicProgram {
  public:
   /// Map a program file. Throws ProgramError, which names the file and the field. What depends on sizes is checked by `at`.
   static std::shared_ptr<const DynamicProgram> load(const std::string& path);
+  /// Parse a mapped file; a key of a cache as below.
+  static std::shared_ptr<const DynamicProgram> parse_file(std::shared_ptr<const MappedFile> file, std::string_view cache_key = {});
   /// Parse a container that is in memory already; `owner` keeps `bytes` alive. With a key of a cache, throws ProgramError unless it says that
   /// it was compiled for that.
   static std::shared_ptr<const DynamicProgram> parse_container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
@@ -103,6 +105,8 @@ class DynamicProgram {
 
  private:
   DynamicProgram() = default;
+  static std::shared_ptr<const DynamicProgram> parse_owned(std::span<const std::byte> bytes, TensorOwner owner, std::string_view cache_key);
+  static std::shared_ptr<const DynamicProgram> parse_owned(std::string text, const Tensors& tensors, TensorOwner owner);
   void check_sizes() const;
   void check_growing() const;
   void index_specializations();
@@ -124,7 +128,7 @@ class DynamicProgram {
   /// Positions in the record's list.
   std::map<Sizes, std::size_t> specializations_;
   Tensors tensors_;
-  std::shared_ptr<const void> owner_;
+  TensorOwner owner_;
   /// What a static program is for its only sizes.
   std::shared_ptr<const Program> static_;
 };

@@ -16,6 +16,7 @@
 #include "program/descriptor_spec.h"
 #include "program/dtype.h"
 #include "program_records.h"
+#include "storage/mapped_file.h"
 
 namespace hipdnn_rt {
 
@@ -125,6 +126,12 @@ struct Step {
 /// Named tensors outside a file; the owner keeps the memory alive.
 using Tensors = std::map<std::string, std::span<const std::byte>, std::less<>>;
 
+/// What keeps the memory of tensors alive, and the files among it.
+struct TensorOwner {
+  std::vector<std::shared_ptr<const void>> memory;
+  std::vector<std::shared_ptr<const MappedFile>> files;
+};
+
 /// A whole program. Everything in it has been checked: an index is in range, an extent lies in its buffer, a step reads only what has been written.
 /// Immutable, safe to share between threads.
 class Program {
@@ -137,6 +144,10 @@ class Program {
   const std::vector<Executable>& executables() const { return executables_; }
   const std::vector<Kernel>& kernels() const { return kernels_; }
   const std::vector<Step>& steps() const { return steps_; }
+  /// Say of a constant's bytes that they were copied: where they lie in a file, their pages stay memory of this process no longer.
+  void release(std::span<const std::byte> bytes) const {
+    for (const auto& file : owner_.files) file->release(bytes);
+  }
 
  private:
   friend class ProgramChecker;
@@ -150,7 +161,7 @@ class Program {
   std::vector<Executable> executables_;
   std::vector<Kernel> kernels_;
   std::vector<Step> steps_;
-  std::shared_ptr<const void> owner_;
+  TensorOwner owner_;
 };
 
 /// Parse one member of a program's `executables`, without expressions. Throws ProgramError naming the field.

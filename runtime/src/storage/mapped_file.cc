@@ -4,7 +4,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "device/error.h"
@@ -36,5 +40,14 @@ MappedFile::MappedFile(const std::string& path) {
 }
 
 MappedFile::~MappedFile() { munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = [](const std::byte* byte) { return reinterpret_cast<std::uintptr_t>(byte); };
+  const std::uintptr_t first = std::max(address(part.data()), address(bytes_.data()));
+  const std::uintptr_t last = std::min(address(part.data() + part.size()), address(bytes_.data() + bytes_.size()));
+  const std::uintptr_t begin = (first + page - 1) / page * page, end = last / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
 
 }  // namespace hipdnn_rt

@@ -18,6 +18,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Have the whole pages of a part count as this process's memory no longer; who reads them again gets them from the file. Other memory stays.
+  void release(std::span<const std::byte> part) const;
 
  private:
   std::span<const std::byte> bytes_;
