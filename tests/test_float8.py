@@ -139,12 +139,3 @@ def test_data_movement() -> None:
     constants = {"d": np.array([8, 3]), "a": np.array([0])}
     y = run(model_of(nodes, (E4M3, x.shape), (E4M3, [1, 8, 3]), constants), x)
     np.testing.assert_array_equal(y.view(np.uint8), x.transpose(2, 0, 1).reshape(1, 8, 3).view(np.uint8))
-
-
-def test_types_without_infinity_and_negative_zero_are_refused() -> None:
-    model = model_of(
-        [helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT8E4M3FNUZ)],
-        (np.float32, [4]), (ml_dtypes.float8_e4m3fnuz, [4]),
-    )  # fmt: skip
-    with pytest.raises(hipdnn_mlir.HipdnnMlirError, match="FLOAT8E4M3FNUZ"):
-        hipdnn_mlir.compile(model)

@@ -178,6 +178,7 @@ def _lower(
     program = generalize([part.model for part in parts], solver, _differing(literals))
     program.ranges = source.ranges(models, imported[0])
     program.filled = filled
+    program.coded = parts[0].model.coded
     if buckets:
         program.buckets = [list(buckets.get(name, ())) for name in program.symbols]
     runner.elapsed_ms["generalize"] = (time.perf_counter() - start) * 1e3

@@ -211,6 +211,7 @@ class _DynamicForm:
             exact=[self.exact.get(name, "") for name in symbols],
             specializations=specializations,
             ranges=common([made.program.ranges for made in specializations]),
+            coded=specializations[0].program.coded,
             tf32=first.tf32,
         )
 

@@ -6,6 +6,7 @@ import onnx
 from torch_mlir import ir
 from torch_mlir.extras import onnx_importer
 
+from hipdnn_mlir_runtime.dtypes import U8
 from hipdnn_mlir_runtime.errors import NO_ROW, ModelError, Reject, UnsupportedError
 
 from ..ir.attention_masks import CAUSAL_MASK, is_causal_mask
@@ -13,8 +14,9 @@ from ..ir.constants import CONSTANT
 from ..ir.imported import Imported, TensorInfo, Weights
 from ..ops.evaluate import Array
 from ..ops.table import own_operators
+from .coded_types import refused_codes, write_codes
 from .conversions import wrong_conversions
-from .onnx_types import BY_ONNX
+from .onnx_types import BY_ONNX, CODED_BY_ONNX
 from .operands import attach_known_operands, refused_axes
 from .prepare import Slim
 from .shape_inference import RESULTS, unknown_results
@@ -45,12 +47,14 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
         or unknown_results(model, where)
         or refused_axes(model)
         or list(slim.refused)
+        or refused_codes(model)
     )
     if left:
         raise UnsupportedError(left)
     outputs = [_info(value, where, hint="run onnx.checker on the model") for value in model.graph.output]
     for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
         _check_elements(value, where)
+    write_codes(model, weights)
     attach_known_operands(model)
     module = _to_mlir(model, context, where)
     _annotate(module, model, weights)
@@ -105,12 +109,14 @@ def _check_elements(value: onnx.ValueInfoProto, where: str) -> None:
 def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
     _check_tensor(value, where)
     kind = value.type.tensor_type
-    if kind.elem_type not in BY_ONNX:
+    coded = CODED_BY_ONNX.get(kind.elem_type)
+    dtype = U8 if coded else BY_ONNX.get(kind.elem_type)
+    if dtype is None:
         name = onnx.TensorProto.DataType.Name(kind.elem_type)
         raise ModelError(
             f"{value.name!r} has element type {name}",
             where=where,
-            expected=f"one of {', '.join(d.name for d in BY_ONNX.values())}",
+            expected=f"one of {', '.join(d.name for d in (*BY_ONNX.values(), *CODED_BY_ONNX.values()))}",
         )
     dims = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim)
     if -1 in dims or not kind.HasField("shape"):
@@ -118,7 +124,7 @@ def _info(value: onnx.ValueInfoProto, where: str, hint: str) -> TensorInfo:
         raise ModelError(
             f"{value.name!r} has dynamic dimensions: {shown}", where=where, expected="static sizes", hint=hint
         )
-    info = TensorInfo(value.name, BY_ONNX[kind.elem_type], dims)
+    info = TensorInfo(value.name, dtype, dims, coded.name if coded else "")
     if math.prod(dims) * info.dtype.bytes >= MAX_BYTES:
         raise ModelError(
             f"{value.name!r} of shape {'x'.join(map(str, dims))} is too large",

@@ -13,13 +13,31 @@ from ..ops.spec import Refusal, Results, TensorType
 from ..ops.strides import Dims
 from ..ops.table import rows
 from .onnx_inference import inferred, naming_short_operands
-from .onnx_types import BY_ONNX
+from .onnx_types import BY_ONNX, CODED_BY_ONNX
 from .subgraphs import subgraphs
 
 RESULTS: dict[tuple[str, str], Results] = {
     (HIPDNN_DOMAIN, name.removeprefix(ONNX)): row.results for name, row in rows().items() if row.results
 }
 """(domain, operator) -> the types of its results."""
+_KINDS = BY_ONNX | CODED_BY_ONNX
+
+
+def _retyped(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
+    """The first operand in the type `to`, u8 without."""
+    if len(operands) != 1 or operands[0] is None:
+        raise Refusal("operand", f"{len(operands)} operands, expected one")
+    kind = _KINDS.get(attributes.get("to", onnx.TensorProto.UINT8))
+    if kind is None:
+        raise Refusal("attribute", "an unknown element type")
+    return [TensorType(operands[0].dims, kind)]
+
+
+CODES, OF_CODES = "Codes", "OfCodes"
+"""Operators of ours that exist before import alone: the codes of values of few bits, and back."""
+BIT_CAST = "BitCast"
+"""ONNX's, for models of versions that lack it."""
+RESULTS.update(dict.fromkeys(((HIPDNN_DOMAIN, name) for name in (CODES, OF_CODES, BIT_CAST)), _retyped))
 
 
 class _Attributes(Mapping[str, Any]):
@@ -62,7 +80,7 @@ def _register(domain: str, operator: str, results: Results) -> None:
         "is_homogeneous": False,
         "min_arity": 0,
     }
-    types = [f"tensor({dtype.onnx.lower()})" for dtype in BY_ONNX.values()]
+    types = [f"tensor({dtype.onnx.lower()})" for dtype in _KINDS.values()]
     schema = onnx.defs.OpSchema(
         operator,
         domain,
@@ -364,7 +382,7 @@ def _known_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     kinds = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info, *graph.output)}
     types = {name: _type(kind) for name, kind in kinds.items() if _is_known(kind)}
     return types | {
-        t.name: TensorType(tuple(t.dims), BY_ONNX[t.data_type]) for t in graph.initializer if t.data_type in BY_ONNX
+        t.name: TensorType(tuple(t.dims), _KINDS[t.data_type]) for t in graph.initializer if t.data_type in _KINDS
     }
 
 
@@ -395,12 +413,12 @@ def _is_known(kind: Any) -> bool:
 
 
 def _has_rank(kind: Any) -> bool:
-    return kind.elem_type in BY_ONNX and kind.HasField("shape")
+    return kind.elem_type in _KINDS and kind.HasField("shape")
 
 
 def _type(kind: Any) -> TensorType:
     dims = (d.dim_value if d.HasField("dim_value") else None for d in kind.shape.dim)
-    return TensorType(tuple(dims), BY_ONNX[kind.elem_type])
+    return TensorType(tuple(dims), _KINDS[kind.elem_type])
 
 
 def _proto(kind: TensorType) -> onnx.TypeProto:

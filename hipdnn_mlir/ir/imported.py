@@ -14,11 +14,12 @@ Weights = dict[str, Array]
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """A model input or output: name, dtype, dims."""
+    """A model input or output: name, dtype, dims; `coded` is the name of the type of which it has the codes."""
 
     name: str
     dtype: DType
     dims: Dims
+    coded: str = ""
 
 
 @dataclass

@@ -109,6 +109,8 @@ class _Emission:
             ports.append(self._port(value, info, "input" if is_input else "output"))
 
     def _port(self, value: ir.Value, info: TensorInfo, kind: BufferKind) -> Port:
+        if info.coded:
+            self._program.coded[info.name] = info.coded
         return Port(info.name, info.dtype.name, info.dims, self._buffer(value, kind))
 
     def _buffer(self, value: ir.Value, kind: BufferKind) -> int:

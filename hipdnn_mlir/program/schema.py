@@ -255,6 +255,9 @@ class ProgramFields:
     sizing: dict[str, list[list[tuple[int, int]]]] = field(default_factory=dict)
     """Inputs from which sizes of results follow (axes, shapes, `k`), where the model declares those sizes: input -> per element spans
     of the numbers that it may be, each [first, last]. A session refuses others."""
+    coded: dict[str, str] = field(default_factory=dict)
+    """Inputs and outputs whose elements are codes of a type of few bits, in the lower bits of a u8: name -> `i2`, `u2`, `i4`, `u4`,
+    `f4e2m1`, `f8e4m3fnuz`, `f8e5m2fnuz` or `f8e8m0`. A session takes and gives arrays of that type."""
     tf32: bool = False
     """f32 matmuls may round their operands to TF32."""
     inputs: list[Port] = field(default_factory=list)

@@ -21,11 +21,13 @@ from onnx_backend.coverage import operators, to_coverage
 pytestmark = pytest.mark.slow
 
 COVERAGE = Path(__file__).parents[2] / "docs" / "coverage.md"
-LEAST_PASSED = 1400
+LEAST_PASSED = 1600
 LEAST_PASSED_IN_ONNXRUNTIME = 690 if TIMES else 230
 """By any ONNX Runtime that is supported; it runs more than the standalone path where it writes functions out as simpler nodes."""
 
 
+_FEW_BITS = re.compile(r"(INT|FLOAT)[24]|FNUZ|E8M0", re.IGNORECASE)
+"""Cases with types of few bits, in whose place programs have codes: the provider leaves them to ONNX Runtime, which packs them."""
 OPERATORS = re.findall(r"^\| ([\w ]+) \| \d", COVERAGE.read_text(), re.MULTILINE)
 """From the page, which a test compares with the cases: reading all of these would make every collection of tests slower."""
 
@@ -91,8 +93,9 @@ def test_no_node_case_fails_when_the_provider_is_there(through: report.Results) 
 def test_node_case_passes_wholly_on_the_provider_when_it_passes_standalone(
     results: report.Results, through: report.Results
 ) -> None:
-    """But for models that this ONNX Runtime cannot read, and one that is nothing but a constant."""
-    found = {n: r["status"] for n, r in report.missing(results, through).items() if r["status"] != "refused"}
+    """But for models that this ONNX Runtime cannot read, types of few bits, and one that is nothing but a constant."""
+    missing = {n: r["status"] for n, r in report.missing(results, through).items() if r["status"] != "refused"}
+    found = {name: status for name, status in missing.items() if not _FEW_BITS.search(name)}
     assert found == {"test_constant": "removed"}
 
 

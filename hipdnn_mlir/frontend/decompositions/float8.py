@@ -1,4 +1,4 @@
-"""Casts to and from floats of 8 bits, and products of values that were quantized to them."""
+"""Casts to and from floats of 8 bits and types of fewer, and products of values that were quantized to them."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,9 @@ from onnx import TensorProto
 
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
-from ..onnx_types import BY_ONNX
+from ..onnx_types import BY_ONNX, CODED_BY_ONNX
 from .call import FLOAT, Call
+from .codes import decoded, encoded
 from .registry import decomposes
 
 FLOAT8: dict[int, float] = {TensorProto.FLOAT8E4M3FN: 448.0, TensorProto.FLOAT8E5M2: 57344.0}
@@ -18,23 +19,27 @@ FLOAT8: dict[int, float] = {TensorProto.FLOAT8E4M3FN: 448.0, TensorProto.FLOAT8E
 
 @decomposes("Cast")
 def cast(call: Call) -> Sequence[str | None] | None:
-    """Cast to or from a float of 8 bits; others stay.
+    """Cast to or from a float of 8 bits or a type of few bits; others stay.
 
     Source: ONNX, Cast-25.
     """
     x, to = call.need(0), call.attr("to", 0)
-    if call.kind(x) not in FLOAT8 and to not in FLOAT8:
+    if {call.kind(x), to}.isdisjoint({*FLOAT8, *CODED_BY_ONNX}):
         return None
     if call.kind(x) == to:
         return [x]
+    saturate = bool(call.attr("saturate", 1))
+    if to in CODED_BY_ONNX:
+        known = as_float(call, x) if call.kind(x) in {*FLOAT8, *CODED_BY_ONNX} else x
+        return [encoded(call, known, to, saturate=saturate, round_mode=call.attr("round_mode", "up"))]
     wide = as_float(call, x)
-    return (
-        [narrowed(call, wide, to, saturate=bool(call.attr("saturate", 1)))] if to in FLOAT8 else [call.cast(wide, to)]
-    )
+    return [narrowed(call, wide, to, saturate=saturate)] if to in FLOAT8 else [call.cast(wide, to)]
 
 
 def as_float(call: Call, x: str) -> str:
     """Numbers of any type as f32."""
+    if call.kind(x) in CODED_BY_ONNX:
+        return decoded(call, x)
     return (
         call.op("ConvertFloat8", x, domain=HIPDNN_DOMAIN, to="f32") if call.kind(x) in FLOAT8 else call.cast(x, FLOAT)
     )

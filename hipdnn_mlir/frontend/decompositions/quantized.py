@@ -8,7 +8,9 @@ from onnx import TensorProto
 
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
+from ..onnx_types import CODED_BY_ONNX
 from .call import FLOAT, Call
+from .codes import FLOATS, INTEGERS, encoded
 from .float8 import FLOAT8, as_float, narrowed
 from .registry import CONTRIB, decomposes
 
@@ -63,7 +65,7 @@ def dequantized(call: Call, x: str, scale: str, zero: str | None, axis: int = 1)
 
 def centred(call: Call, x: str, zero: str | None, axis: int = 1) -> str:
     """The difference x - zero as f32."""
-    if call.kind(x) not in _INTEGERS and call.kind(x) not in FLOAT8:
+    if call.kind(x) not in {*_INTEGERS, *FLOAT8, *CODED_BY_ONNX}:
         raise Refusal("dtype", f"quantized values of type {TensorProto.DataType.Name(call.kind(x))}")
     value = as_float(call, x)
     if zero is None or call.is_zero(zero):
@@ -73,13 +75,17 @@ def centred(call: Call, x: str, zero: str | None, axis: int = 1) -> str:
 
 def rounded(call: Call, x: str, zero: str | None, kind: int, axis: int = 1) -> str:
     """Scaled f32 values to the nearest integers, ties to even, shifted by zero and clipped."""
-    if kind not in _INTEGERS:
+    if kind not in _INTEGERS and kind not in INTEGERS:
         raise Refusal("dtype", f"quantized values of type {TensorProto.DataType.Name(kind)}")
-    limits = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(kind))
+    limits = INTEGERS.get(kind)
+    if limits is None:
+        wide = np.iinfo(onnx.helper.tensor_dtype_to_np_dtype(kind))
+        limits = wide.min, wide.max
     y = call.op("Round", x)
     if zero:
-        y = call.op("Add", y, _factor(call, call.cast(zero, FLOAT), x, axis))
-    return call.cast(call.op("Clip", y, call.const(limits.min, FLOAT), call.const(limits.max, FLOAT)), kind)
+        y = call.op("Add", y, _factor(call, as_float(call, zero), x, axis))
+    y = call.op("Clip", y, call.const(limits[0], FLOAT), call.const(limits[1], FLOAT))
+    return encoded(call, y, kind) if kind in INTEGERS else call.cast(y, kind)
 
 
 def _quantized(call: Call, x: str, scale: str, zero: str | None) -> str:
@@ -97,7 +103,7 @@ def _one_of_bytes(call: Call, scale: str, zero: str | None, kind: int) -> tuple[
 
 @decomposes("QuantizeLinear")
 def quantize_linear(call: Call) -> Sequence[str | None]:
-    """QuantizeLinear per tensor, axis or block, to integers of 8 and 16 bits and floats of 8.
+    """QuantizeLinear per tensor, axis or block, to integers of 2 to 16 bits and floats of 4 and 8.
 
     Source: ONNX, QuantizeLinear-21.
     """
@@ -109,21 +115,24 @@ def quantize_linear(call: Call) -> Sequence[str | None]:
         stated = {"scale": one[0], "zero": one[1], "to": BYTES[kind]}
         return [call.op("Quantize", call.cast(x, FLOAT), domain=HIPDNN_DOMAIN, **stated)]
     scaled = call.op("Div", call.cast(x, FLOAT), _factor(call, call.cast(scale, FLOAT), x, axis))
-    if kind in FLOAT8:
+    if kind in FLOAT8 or kind in FLOATS:
         if zero and not call.is_zero(zero):
             scaled = call.op("Add", scaled, _factor(call, as_float(call, zero), x, axis))
-        return [narrowed(call, scaled, kind, saturate=bool(call.attr("saturate", 1)))]
+        write = narrowed if kind in FLOAT8 else encoded
+        return [write(call, scaled, kind, saturate=bool(call.attr("saturate", 1)))]
     return [rounded(call, scaled, zero, kind, axis)]
 
 
 @decomposes("DequantizeLinear")
 def dequantize_linear(call: Call) -> Sequence[str | None] | None:
-    """DequantizeLinear per tensor, axis or block, of integers and floats of 8 bits; blocks of computed i8 without zero point have a row.
+    """DequantizeLinear per tensor, axis or block, of types of up to 16 bits; blocks of computed i8 without zero point have a row.
 
     Source: ONNX, DequantizeLinear-21.
     """
     x, scale, zero = call.need(0), call.need(1), call.arg(2)
     kind = call.attr("output_dtype", 0) or call.kind(scale)
+    if call.kind(x) in CODED_BY_ONNX and all(call.value(name) is not None for name in filter(None, (x, scale, zero))):
+        return None  # a constant
     one = _one_of_bytes(call, scale, zero, call.kind(x))
     if one is not None and kind == FLOAT and not call.is_constant(x):
         return [call.op("Dequantize", x, domain=HIPDNN_DOMAIN, scale=one[0], zero=one[1])]

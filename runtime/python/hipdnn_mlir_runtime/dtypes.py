@@ -12,7 +12,12 @@ from .errors import ModelError
 if TYPE_CHECKING:
     import numpy as np
 
-_OF_ML_DTYPES = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
+_OF_ML_DTYPES = frozenset(
+    {
+        "bfloat16", "float8_e4m3fn", "float8_e5m2",
+        "float4_e2m1fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "int2", "int4", "uint2", "uint4",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,21 @@ BY_NAME = {d.name: d for d in ALL}
 OF_ML_DTYPES = {d.numpy_name: d for d in ALL if d.numpy_name in _OF_ML_DTYPES}
 """By NumPy's and PyTorch's name: what NumPy has from the package ml_dtypes alone."""
 BY_TORCH = {d.torch: d for d in ALL}
+CODED = tuple(
+    DType(name, onnx, numpy_name, U8.torch, U8.builtin, U8.hipdnn)
+    for name, onnx, numpy_name in (
+        ("i2", "INT2", "int2"),
+        ("u2", "UINT2", "uint2"),
+        ("i4", "INT4", "int4"),
+        ("u4", "UINT4", "uint4"),
+        ("f4e2m1", "FLOAT4E2M1", "float4_e2m1fn"),
+        ("f8e4m3fnuz", "FLOAT8E4M3FNUZ", "float8_e4m3fnuz"),
+        ("f8e5m2fnuz", "FLOAT8E5M2FNUZ", "float8_e5m2fnuz"),
+        ("f8e8m0", "FLOAT8E8M0", "float8_e8m0fnu"),
+    )
+)
+"""Types of inputs and outputs alone: programs have their codes, a u8 each, as arrays of ml_dtypes do."""
+CODED_BY_NAME = {d.name: d for d in CODED}
 _BY_NUMPY_NAME = {d.numpy_name: d for d in ALL}
 
 

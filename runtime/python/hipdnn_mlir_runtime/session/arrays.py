@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _runtime
-from ..dtypes import BY_NAME, find_numpy, is_foreign
+from ..dtypes import BY_NAME, CODED_BY_NAME, DType, find_numpy, is_foreign
 from ..errors import ModelError
 
 ALIGNMENT = 16
@@ -42,21 +42,27 @@ class Port:
         name: Name as in the ONNX model.
         dtype: Element type as program files spell it, such as ``f32``.
         shape: Dims; an open one is the name of its size, or an expression of such names.
+        coded: The type whose codes it has, such as ``i4``; empty where they are the elements themselves.
     """
 
     name: str
     dtype: str
     shape: tuple[int | str, ...]
+    coded: str = ""
+
+    @property
+    def _stated(self) -> DType:
+        return CODED_BY_NAME[self.coded] if self.coded else BY_NAME[self.dtype]
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of its arrays (that of ``ml_dtypes`` for bf16 and floats of 8 bits)."""
-        return BY_NAME[self.dtype].numpy
+        """The NumPy dtype of its arrays (that of ``ml_dtypes`` for bf16 and what has at most 8 bits and is not i8, u8 or bool)."""
+        return self._stated.numpy
 
     @property
     def type(self) -> str:
         """The type as ONNX Runtime spells it, such as ``tensor(float)``."""
-        return f"tensor({BY_NAME[self.dtype].onnx.lower()})"
+        return f"tensor({self._stated.onnx.lower()})"
 
     @property
     def fixed_dims(self) -> tuple[int, ...] | None:
@@ -66,7 +72,7 @@ class Port:
 
     def __str__(self) -> str:
         """Return dtype and shape, ``f32[1,3,224,224]``."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return f"{self._stated.name}[{','.join(map(str, self.shape))}]"
 
 
 @dataclass(frozen=True)

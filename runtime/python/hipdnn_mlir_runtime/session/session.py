@@ -91,8 +91,12 @@ class Session:
         self.buckets = self._loaded.buckets
         self._has_specializations = program.has_specializations
         self.exact = {name: why for name, why in zip(program.symbols, program.exact, strict=False) if why}
-        self.inputs = self.program_inputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.inputs]
-        self.outputs = self._outputs = [Port(name, dtype, tuple(dims)) for name, dtype, dims in program.outputs]
+        coded: dict[str, str] = json.loads(program.text).get("coded", {}) if '"coded"' in program.text else {}
+        self.inputs, self.outputs = (
+            [Port(name, dtype, tuple(dims), coded.get(name, "")) for name, dtype, dims in ports]
+            for ports in (program.inputs, program.outputs)
+        )
+        self.program_inputs, self._outputs = self.inputs, self.outputs
         self.sizing: dict[str, list[list[tuple[int, int]]]] = (
             json.loads(program.text).get("sizing", {}) if '"sizing"' in program.text else {}
         )
