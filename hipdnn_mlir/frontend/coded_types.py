@@ -11,7 +11,7 @@ from hipdnn_mlir_runtime.errors import Reject
 from ..ir.imported import Weights
 from ..ops.registry import HIPDNN_DOMAIN
 from .onnx_types import CODED_BY_ONNX
-from .shape_inference import CODES, OF_CODES
+from .shape_inference import BITS, CODES, OF_CODES
 
 _MOVES = frozenset({"Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze"})
 
@@ -49,6 +49,8 @@ def write_codes(model: onnx.ModelProto, weights: Weights) -> None:
         if _is_marker(node):
             node.op_type, node.domain = "Identity", ""
             del node.attribute[:]
+        elif (node.domain, node.op_type) == (HIPDNN_DOMAIN, BITS):
+            node.op_type, node.domain = "BitCast", ""
 
 
 def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:

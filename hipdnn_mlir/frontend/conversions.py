@@ -41,17 +41,31 @@ def wrong_conversions(model: onnx.ModelProto) -> list[str]:
 
 
 def drop_dropout(model: onnx.ModelProto) -> None:
-    """Replace every Dropout outside training mode by Identity, in place: torch-mlir ignores the mode, whatever is left is training."""
+    """Replace every Dropout outside training mode by Identity, in place: torch-mlir ignores the mode, whatever is left is training.
+
+    Its mask is true everywhere.
+    """
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     read = {name for node in model.graph.node for name in node.input} | {value.name for value in model.graph.output}
-    for node in model.graph.node:
-        if node.op_type != "Dropout" or any(name in read for name in node.output[1:]):
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    for copied in nodes:
+        node = model.graph.node.add()
+        node.CopyFrom(copied)
+        if node.op_type != "Dropout":
             continue
         training = node.input[TRAINING_MODE] if len(node.input) > TRAINING_MODE else ""
         if not training or (training in constants and not numpy_helper.to_array(constants[training]).any()):
+            masks = [name for name in node.output[1:] if name in read]
             node.op_type = "Identity"
             del node.input[1:], node.output[1:]
             del node.attribute[:]
+            for mask in masks:
+                sizes, true = f"{mask}.sizes", numpy_helper.from_array(np.ones(1, np.bool_))
+                model.graph.node.append(onnx.helper.make_node("Shape", [node.input[0]], [sizes], f"{node.name}.sizes"))
+                model.graph.node.append(
+                    onnx.helper.make_node("ConstantOfShape", [sizes], [mask], f"{node.name}.mask", value=true)
+                )
 
 
 def shrink_windows(model: onnx.ModelProto) -> None:

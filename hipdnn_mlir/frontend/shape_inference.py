@@ -35,9 +35,9 @@ def _retyped(operands: Sequence[TensorType | None], attributes: Mapping[str, Any
 
 CODES, OF_CODES = "Codes", "OfCodes"
 """Operators of ours that exist before import alone: the codes of values of few bits, and back."""
-BIT_CAST = "BitCast"
-"""ONNX's, for models of versions that lack it."""
-RESULTS.update(dict.fromkeys(((HIPDNN_DOMAIN, name) for name in (CODES, OF_CODES, BIT_CAST)), _retyped))
+BITS = "Bits"
+"""BitCast for models of versions that lack it; of the same name as ONNX's, it would keep onnx's reference implementation from loading."""
+RESULTS.update(dict.fromkeys(((HIPDNN_DOMAIN, name) for name in (CODES, OF_CODES, BITS)), _retyped))
 
 
 class _Attributes(Mapping[str, Any]):

@@ -195,7 +195,7 @@ class _Search:
         if not self.rejected:
             everything = tuple(range(len(self._graph.nodes)))
             whole = self._try(everything)
-            if isinstance(whole, Lowered):
+            if isinstance(whole, Lowered) and not whole.model.coded:  # ONNX Runtime has no such codes
                 return [(everything, whole)]
         self._infer_types()
         self._screen(_untyped(self._graph, self.types, index) for index in range(len(self._graph.nodes)))

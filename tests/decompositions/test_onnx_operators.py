@@ -156,3 +156,20 @@ def test_scan_gives_the_same_when_its_length_is_known() -> None:
 def test_hardmax_gives_the_same(axis: int) -> None:
     x = np.round(numbers(3, 4, 5))  # with equal maxima
     assert_decomposes("Hardmax", {"x": x}, domain="", axis=axis)
+
+
+@pytest.mark.parametrize("dims", [(3, 5), (2, 3, 5)])
+def test_features_are_extracted_as_by_onnxruntime(dims: tuple[int, ...]) -> None:
+    feeds = {"x": numbers(*dims), "i": np.array([4, 0, 2])}
+    model = node_model("ArrayFeatureExtractor", feeds, domain="ai.onnx.ml")
+    model.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 3))
+    (y,) = hipdnn_mlir.load(hipdnn_mlir.compile(model)).run(None, feeds)
+    np.testing.assert_array_equal(y, run(model, feeds)[0])
+
+
+def test_mask_of_dropout_is_true() -> None:
+    x = numbers(3, 5)
+    model = node_model("Dropout", {"x": x}, ("y", "mask"), domain="")
+    y, mask = hipdnn_mlir.load(hipdnn_mlir.compile(model)).run(None, {"x": x})
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(mask, np.ones((3, 5), np.bool_))

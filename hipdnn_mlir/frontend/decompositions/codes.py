@@ -8,7 +8,7 @@ from onnx import TensorProto
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from ..onnx_types import CODED_BY_ONNX
-from ..shape_inference import BIT_CAST, CODES, OF_CODES
+from ..shape_inference import BITS, CODES, OF_CODES
 from .call import FLOAT, INT32, UINT8, Call
 
 _INTEGER_BITS: dict[int, int] = {
@@ -85,7 +85,7 @@ def _of_codes(call: Call, codes: str, kind: int) -> str:
 
 
 def _bits(call: Call, x: str, kind: int) -> str:
-    return call.op(BIT_CAST, x, domain=HIPDNN_DOMAIN, to=kind)
+    return call.op(BITS, x, domain=HIPDNN_DOMAIN, to=kind)
 
 
 def _float_codes(call: Call, x: str, form: _Float, *, saturate: bool) -> str:
