@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import hipdnn_mlir
+from hipdnn_mlir_runtime.cli.inputs import Inputs
 from hipdnn_mlir_runtime.errors import UnsupportedError
 
 INTEGERS = [np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "uint2", "int4", "uint4")]
@@ -115,6 +116,16 @@ def test_ports_have_the_models_types() -> None:
     np.testing.assert_array_equal(y, x.T)
     with pytest.raises(hipdnn_mlir.HipdnnMlirError, match=r"expected i4\[2,3\]"):
         session.run(None, {"x": x.view(np.uint8)})
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, E8M0], ids=str)
+def test_random_inputs_are_numbers_of_the_type(dtype: np.dtype[Any]) -> None:
+    node = helper.make_node("Identity", ["x"], ["y"])
+    session = hipdnn_mlir.load(hipdnn_mlir.compile(model_of([node], {"x": (dtype, [64])}, (dtype, [64]))))
+    x = Inputs(session).draw()["x"]
+    assert x.dtype == dtype
+    assert np.isfinite(x.astype(np.float32)).all()
+    assert len(np.unique(x.astype(np.float32))) > 1
 
 
 def test_what_computes_with_codes_is_refused() -> None:

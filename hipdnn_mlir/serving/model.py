@@ -129,7 +129,7 @@ def _described(ports: Iterable[Port]) -> list[dict[str, Any]]:
     return [
         {
             "name": port.name,
-            "datatype": DATATYPES[port.dtype],
+            "datatype": DATATYPES[port.coded or port.dtype],
             "shape": [dim if isinstance(dim, int) else -1 for dim in port.shape],
         }
         for port in ports

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hipdnn_mlir_runtime.dtypes import ALL, BY_NAME, DType, find_numpy
+from hipdnn_mlir_runtime.dtypes import ALL, CODED, DType
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.arrays import ALIGNMENT, Array
 
@@ -26,17 +26,18 @@ def _datatype(dtype: DType) -> str:
     return special.get(dtype.name) or _KINDS[dtype.name[0]] + dtype.name[1:]
 
 
-DATATYPES = {dtype.name: _datatype(dtype) for dtype in ALL}
+DATATYPES = {dtype.name: _datatype(dtype) for dtype in (*ALL, *CODED)}
 """Element types by their names in program files."""
-_BY_DATATYPE = {datatype: BY_NAME[name] for name, datatype in DATATYPES.items()}
+_BY_DATATYPE = {DATATYPES[dtype.name]: dtype for dtype in (*ALL, *CODED)}
+_BY_NUMPY = {dtype.numpy_name: datatype for datatype, dtype in _BY_DATATYPE.items()}
 
 
 def datatype_of(array: Array) -> str:
     """Return the protocol's name of an array's element type."""
-    found = find_numpy(array.dtype)
+    found = _BY_NUMPY.get(array.dtype.name) if array.dtype.isnative else None
     if found is None:
         raise ModelError("no such datatype in the protocol", got=str(array.dtype))
-    return DATATYPES[found.name]
+    return found
 
 
 def dtype_of(datatype: object, where: str) -> np.dtype[Any]:

@@ -173,3 +173,15 @@ def test_mask_of_dropout_is_true() -> None:
     y, mask = hipdnn_mlir.load(hipdnn_mlir.compile(model)).run(None, {"x": x})
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(mask, np.ones((3, 5), np.bool_))
+
+
+@pytest.mark.parametrize("dims", [(1, 1), (2, 2), (3, 3), (4, 1, 3, 3)])
+def test_determinant_of_few_rows_is_the_products(dims: tuple[int, ...]) -> None:
+    x = numbers(*dims)
+    (y,) = hipdnn_mlir.load(hipdnn_mlir.compile(node_model("Det", {"x": x}, domain=""))).run(None, {"x": x})
+    np.testing.assert_allclose(y, np.linalg.det(x.astype(np.float64)), rtol=1e-5, atol=1e-5)
+
+
+def test_determinant_of_many_rows_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="the determinant of a matrix of 4 rows; at most 3"):
+        hipdnn_mlir.compile(node_model("Det", {"x": numbers(4, 4)}, domain=""))

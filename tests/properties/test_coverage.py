@@ -18,6 +18,7 @@ WITHOUT = {
     "BiasSplitGelu": "neither ONNX Runtime's CPU provider nor onnx has it",
     "Constant": "constant operands of all others are",
     "DequantizedMatMul": "a product of quantized operands, which tests/test_float8.py has",
+    "Det": "products of elements, which tests/decompositions has",
     "GroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
     "If": "its branches are graphs, which tests/test_branches.py has",
     "OptionalGetElement": "of tensors it does nothing",

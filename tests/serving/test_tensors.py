@@ -76,6 +76,14 @@ def test_any_byte_but_zero_is_true() -> None:
     assert from_bytes(b"\0\1\2\xff", "BOOL", [4], "input 'x'").tolist() == [False, True, True, True]
 
 
+def test_four_bits_are_a_byte_each() -> None:
+    x = from_bytes(b"\x07\xf8", "INT4", [2], "input 'x'")
+    assert x.tolist() == [7, -8]
+    parts, _ = write_response(InferRequest("", {}, {"x": False}), "m", "2", {"x": x})
+    (entry,) = json.loads(parts[0])["outputs"]
+    assert (entry["datatype"], entry["data"]) == ("INT4", [7, -8])
+
+
 def test_an_answer_has_json_and_bytes_behind() -> None:
     arrays = {"y": np.array([1.5, 2], ml_dtypes.bfloat16), "z": np.array([3], np.int64)}
     parts, length = write_response(InferRequest("", {}, {"y": False, "z": True}), "m", "2", arrays)

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+from ...ops.spec import Refusal
 from .call import Call
 from .registry import decomposes
 
+MOST_ROWS = 3
+"""Of a matrix whose determinant is written out: the number of products grows as the factorial."""
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 """Defaults of the schema."""
 
@@ -47,6 +50,31 @@ def _total(call: Call) -> str:
     for operand in others:
         total = call.op("Add", total, operand)
     return str(total)
+
+
+@decomposes("Det")
+def determinant(call: Call) -> Sequence[str | None]:
+    """Det of matrices of up to three rows: products of their elements, from the first row on.
+
+    Source: ONNX, Det-22.
+    """
+    x = call.need(0)
+    rank, rows = call.rank(x), call.size(x, -2)
+    if rows > MOST_ROWS:
+        raise Refusal("shape", f"the determinant of a matrix of {rows} rows; at most {MOST_ROWS}")
+
+    def element(row: int, column: int) -> str:
+        return call.squeeze(call.slice(call.slice(x, rank - 2, row, row + 1), rank - 1, column, column + 1), -2, -1)
+
+    def minor(row: int, columns: Sequence[int]) -> str:
+        total = ""
+        for i, column in enumerate(columns):
+            others = [each for each in columns if each != column]
+            term = call.op("Mul", element(row, column), minor(row + 1, others)) if others else element(row, column)
+            total = call.op("Sub" if i % 2 else "Add", total, term) if total else term
+        return total
+
+    return [minor(0, range(rows))]
 
 
 @decomposes("Selu")

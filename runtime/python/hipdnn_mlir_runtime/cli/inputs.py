@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import BY_NAME
+from ..dtypes import BY_NAME, is_foreign
 from ..errors import ModelError, meant
 from ..expressions import Expressions, names_in
 from ..session.arrays import Port
@@ -19,8 +19,6 @@ from .arrays import Array, read_array
 Range = tuple[float, float]
 _INTEGER_LIMIT = 10
 """Random integers lie below it: small enough to be a token, an index or a count."""
-_LARGEST = {"bf16": 2.0**128 - 2.0**120, "f8e4m3": 448.0, "f8e5m2": 57344.0}
-"""Of the types that NumPy knows no limits of."""
 _DRAWS = 8
 """Random inputs that are looked at for some that differ."""
 
@@ -129,13 +127,14 @@ def _is_same(a: Array, b: Array) -> bool:
 def _random(port: Port, rng: np.random.Generator, dims: Sequence[int], given: Range | None) -> Array:
     """Return numbers of a range; without one standard normal floats, small integers, zeros and ones for masks and bools."""
     dtype = port.numpy_dtype
-    if not BY_NAME[port.dtype].is_float:
+    if not _is_float(port):
         least, most = _limits(port)
         low, high = given or (0, 2 if "mask" in port.name else _INTEGER_LIMIT)
         wide = np.uint64 if dtype.kind == "u" else np.int64
         return rng.integers(max(int(low), least), min(int(high), most), dims, wide).astype(dtype)
     if given is None:
-        return rng.standard_normal(dims).astype(dtype)
+        numbers = rng.standard_normal(dims)
+        return (np.abs(numbers) if _limits(port)[0] > 0 else numbers).astype(dtype)
     share = rng.random(dims)
     values = (given[0] * (1 - share) + given[1] * share).astype(dtype)
     return np.where(values < dtype.type(given[1]), values, dtype.type(given[0]))
@@ -145,11 +144,18 @@ def _limits(port: Port) -> tuple[Any, Any]:
     """Return the ends of the widest range of an input's type."""
     if port.dtype == "bool":
         return 0, 2
-    if BY_NAME[port.dtype].is_float:
-        most = _LARGEST.get(port.dtype) or float(np.finfo(port.numpy_dtype).max)
-        return -most, most
-    info = np.iinfo(port.numpy_dtype)
+    limits: Any = np
+    if is_foreign(port.numpy_dtype):
+        import ml_dtypes as limits
+    if _is_float(port):
+        info = limits.finfo(port.numpy_dtype)
+        return float(info.min), float(info.max)
+    info = limits.iinfo(port.numpy_dtype)
     return int(info.min), int(info.max) + 1
+
+
+def _is_float(port: Port) -> bool:
+    return port.coded.startswith("f") if port.coded else BY_NAME[port.dtype].is_float
 
 
 def _check_range(port: Port, given: Range, *, is_from_file: bool) -> None:
@@ -158,7 +164,7 @@ def _check_range(port: Port, given: Range, *, is_from_file: bool) -> None:
         hint = "leave one of them out"
         raise ModelError(f"input {port.name!r} is not random, --input names its file", where="--range", hint=hint)
     least, most = _limits(port)
-    is_float = BY_NAME[port.dtype].is_float
+    is_float = _is_float(port)
     if not (least <= given[0] and given[1] <= most and (is_float or all(isinstance(end, int) for end in given))):
         expected = f"numbers from {least:g} to {most:g}" if is_float else f"whole numbers from {least} to {most}"
         got = f"{given[0]}:{given[1]}"
