@@ -21,6 +21,10 @@ WITHOUT = {
     "Det": "products of elements, which tests/decompositions has",
     "GroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
     "If": "its branches are graphs, which tests/test_branches.py has",
+    **dict.fromkeys(
+        ("LinearClassifier", "LinearRegressor", "Normalizer", "Scaler"),
+        "products and sums of its attributes, which tests/decompositions has",
+    ),
     "OptionalGetElement": "of tensors it does nothing",
     "OptionalHasElement": "of tensors it is true",
     "PagedGroupQueryAttention": "GroupQueryAttention with caches in pages, which tests/test_paged_caches.py has",
