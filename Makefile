@@ -44,7 +44,7 @@ INSTALL := SKBUILD_BUILD_DIR=$(CURDIR)/build/release CMAKE_BUILD_PARALLEL_LEVEL=
 SOURCES := $(shell find runtime third_party -type f -not -path '*/__pycache__/*' -not -path 'runtime/python/*.py') $(wildcard cmake/*) CMakeLists.txt pyproject.toml
 
 .PHONY: run test wheels manylinux docs generated check test-rocm bench sentences clean lint types pytest nightly older lit cpp cpp-counted cpp-release cpp-sanitize \
-  cpp-thread python-sanitize fuzz libraries-sanitize
+  cpp-thread python-sanitize python-thread fuzz libraries-sanitize
 .DELETE_ON_ERROR:
 
 run: .venv/.examples
@@ -107,7 +107,7 @@ generated: .venv/.test
 	$(BIN)/python -m hipdnn_mlir.report.ops_doc docs/ops.md
 	PYTHONPATH=tests $(BIN)/python -m onnx_backend.report --coverage docs/coverage.md
 
-nightly: older cpp-release python-sanitize cpp-thread
+nightly: older cpp-release python-sanitize python-thread
 	$(BIN)/python bench/long_lives.py --runs 1000 --shapes 20 --sessions 10 --providers 10000
 	HIPDNN_DRAWS=50 $(PYTEST) -m "hypothesis or nightly"
 	HIPDNN_DRAWS=50 $(PYTEST) tests/onnx_backend/test_node_cases.py
@@ -154,19 +154,23 @@ libraries-sanitize: .venv/.ready
 	$(WITH_VENV) cmake --build build/sanitize -j 1 --target hipdnn_host hipdnn_ep
 
 # Python has no sanitizer, so their runtime is there first; what it starts has none, which commands would need. -S: nothing puts the package of the
-# environment in front of the sanitized one. What Python holds at its end is no leak of ours.
+# environment in front of the sanitized one. What Python holds at its end is no leak of ours. ONNX Runtime's threads are not ThreadSanitizer's to see.
 RUNTIME_OF = $(shell $(or $(CXX),c++) -print-file-name=$1)
-python-sanitize: cpp-sanitize
-	$(WITH_VENV) cmake --build build/sanitize -j $(JOBS) --target _runtime
-	rm -rf build/sanitized
-	$(WITH_VENV) cmake --install build/sanitize --component python --prefix build/sanitized >/dev/null
-	cp -rL runtime/python/hipdnn_mlir_runtime build/sanitized/
-	cp build/sanitize/runtime/bindings/_runtime*.so build/sanitized/hipdnn_mlir_runtime/
-	LD_PRELOAD="$(call RUNTIME_OF,libasan.so) $(call RUNTIME_OF,libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 \
-	  PYTHONPATH=build/sanitized:.:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
+python-sanitize python-thread: python-%: cpp-%
+	$(WITH_VENV) cmake --build build/$* -j $(JOBS) --target _runtime
+	rm -rf build/$*-python
+	$(WITH_VENV) cmake --install build/$* --component python --prefix build/$*-python >/dev/null
+	cp -rL runtime/python/hipdnn_mlir_runtime build/$*-python/
+	cp build/$*/runtime/bindings/_runtime*.so build/$*-python/hipdnn_mlir_runtime/
+	LD_PRELOAD="$(call RUNTIME_OF,$(PRELOADED)) $(call RUNTIME_OF,libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=exitcode=66 \
+	  PYTHONPATH=build/$*-python:.:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
 	  $(BIN)/python -S -c 'import os, sys, pytest; del os.environ["LD_PRELOAD"]; sys.exit(pytest.main(sys.argv[1:]))' \
 	  -q -k "not command" $(SANITIZED_TESTS)
-SANITIZED_TESTS := $(addprefix tests/,test_interrupts.py test_program_trust.py test_runtime_session.py test_session_habits.py test_specializations.py) \
+SESSION_TESTS := $(addprefix tests/test_,interrupts.py runtime_session.py session_habits.py)
+python-thread: PRELOADED := libtsan.so
+python-thread: SANITIZED_TESTS := $(SESSION_TESTS)
+python-sanitize: PRELOADED := libasan.so
+python-sanitize: SANITIZED_TESTS := $(SESSION_TESTS) $(addprefix tests/,test_program_trust.py test_specializations.py) \
   $(addprefix tests/ort_ep/test_,device_memory.py dynamic_shapes.py ep_context.py options.py placement_in_ort.py profiling_in_ort.py)
 
 # The corpus is replayed by `make cpp`, and that of the targets in Python by a test.
