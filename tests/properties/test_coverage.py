@@ -17,6 +17,7 @@ WITHOUT = {
     "BiasAdd": "neither ONNX Runtime's CPU provider nor onnx has it",
     "BiasSplitGelu": "neither ONNX Runtime's CPU provider nor onnx has it",
     "Constant": "constant operands of all others are",
+    "DeformConv": "samples and a product, which tests/decompositions has",
     "DequantizedMatMul": "a product of quantized operands, which tests/test_float8.py has",
     "Det": "products of elements, which tests/decompositions has",
     "GroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",

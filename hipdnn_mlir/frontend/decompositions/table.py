@@ -21,6 +21,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     recurrent,
     reductions,
     rotary,
+    sampling,
     scan,
     schema_body,
     spectral,
