@@ -11,6 +11,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     experts,
     features,
     float8,
+    forests,
     gemm,
     images,
     linear_attention,
