@@ -30,6 +30,7 @@ WITHOUT = {
     "OptionalHasElement": "of tensors it is true",
     "PagedGroupQueryAttention": "GroupQueryAttention with caches in pages, which tests/test_paged_caches.py has",
     "QLinearMatMulWithBias": "a quantized product with a bias, which tests/test_quantized_models.py has",
+    "RoiAlign": "rows that are gathered, times weights, which tests/decompositions has",
     "Scan": "its body is a graph, which tests/decompositions has",
     "SkipGroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",
     **dict.fromkeys(
