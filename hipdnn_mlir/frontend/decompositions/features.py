@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from ...ops.spec import Refusal
 from .call import Call
 from .registry import decomposes
 
@@ -11,11 +10,11 @@ ML = "ai.onnx.ml"
 
 @decomposes("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(call: Call) -> Sequence[str | None]:
-    """ArrayFeatureExtractor of at least two dims: elements of the last one.
+    """ArrayFeatureExtractor: elements of the last dim; of a list, as a row.
 
     Source: ONNX, ai.onnx.ml ArrayFeatureExtractor-1.
     """
     x = call.need(0)
-    if call.rank(x) < 2:  # of a list, onnx's inference says no sizes
-        raise Refusal("rank", f"operand of rank {call.rank(x)}")
-    return [call.op("Gather", x, call.reshape(call.need(1), -1), axis=call.rank(x) - 1)]
+    axis = call.axis(x, -1)
+    found = call.op("Gather", x, call.reshape(call.need(1), -1), axis=axis)
+    return [found if axis else call.unsqueeze(found, 0)]
