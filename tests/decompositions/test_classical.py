@@ -199,6 +199,8 @@ def test_tree_ensemble_asks_for_members_of_sets(transform: int) -> None:
         ("TreeEnsembleRegressor", forest("target") | {"nodes_truenodeids": [9] * 22}, "tree 0 has no node 9"),
         ("TreeEnsembleRegressor", forest("target") | {"nodes_featureids": [4] * 22}, "expected 0 to 3"),
         ("TreeEnsembleRegressor", forest("target") | {"nodes_values": [0.0]}, "expected as many of each"),
+        ("TreeEnsembleRegressor", {}, "of no node"),
+        ("TreeEnsemble", ensemble(n_targets=10**9), "1000000000 targets"),
         ("TreeEnsemble", ensemble(aggregate_function=2), "aggregate_function MIN"),
         ("TreeEnsemble", ensemble(post_transform=1), "SOFTMAX, whose number"),
         ("TreeEnsemble", ensemble(membership_values=None), "0 sets for 1 nodes"),

@@ -13,6 +13,8 @@ from .classical import table
 
 MOST_LEVELS = 100
 """Of a tree: each is five steps of the program."""
+_MOST_WEIGHTS = 1 << 28
+"""Of the table that has a number for each node and target."""
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 """What a node compares by, in the order of their numbers in TreeEnsemble."""
 COMPARISONS = {
@@ -88,8 +90,10 @@ def _tracks(call: Call, count: int) -> Array:
 
 
 def _weighted(nodes: Array, targets: Array, numbers: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Tables of weights and of votes; refuses two votes of a node for a target."""
+    """Tables of weights and of votes; refuses two votes of a node for a target, and tables that are too large."""
     in_range("targets", targets, shape[1])
+    if shape[0] * shape[1] > _MOST_WEIGHTS:
+        raise Refusal("attribute", f"{shape[1]} targets of {shape[0]} nodes")
     weights, votes = np.zeros(shape, numbers.dtype), np.zeros(shape, np.int64)
     np.add.at(votes, (nodes, targets), 1)
     if (votes > 1).any():
@@ -129,7 +133,7 @@ def of_names(call: Call, prefix: str, targets: int) -> Forest:
     _same_length(nodes)
     _same_length(leaves)
     if not len(modes) or set(modes) - {*_MODES[:-1], "LEAF"}:
-        raise Refusal("attribute", f"nodes_modes {', '.join(sorted(set(modes)))}")
+        raise Refusal("attribute", f"nodes_modes {', '.join(sorted(set(modes))) or 'of no node'}")
     trees = nodes["nodes_treeids"].tolist()
     places = {place: i for i, place in enumerate(zip(trees, nodes["nodes_nodeids"].tolist(), strict=True))}
     own = np.arange(len(modes))
@@ -170,7 +174,7 @@ def of_tables(call: Call) -> Forest:
     """The trees of TreeEnsemble: leaves are numbered for themselves. Here they follow the nodes, then what is left of sets."""
     names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
     nodes = {f"nodes_{name}": table(call, f"nodes_{name}") for name in names}
-    nodes["nodes_splits"], nodes["nodes_modes"] = tensor(call, "nodes_splits"), tensor(call, "nodes_modes")
+    nodes["nodes_splits"], nodes["nodes_modes"] = tensor(call, "nodes_splits"), tensor(call, "nodes_modes").astype(int)
     leaves = {"leaf_targetids": table(call, "leaf_targetids"), "leaf_weights": tensor(call, "leaf_weights")}
     _same_length(nodes)
     _same_length(leaves)
