@@ -120,7 +120,7 @@ def test_explain_places_every_node_when_the_model_is_supported(command: Command,
 def test_explain_gives_a_reason_when_a_node_is_left_out(command: Command, tmp_path: Path) -> None:
     b = GraphBuilder("determinant")
     path = tmp_path / "determinant.onnx"
-    onnx.save(b.model({b.op("Det", b.input("x", [2, 3, 3])): [2]}), path)
+    onnx.save(b.model({b.op("Det", b.input("x", [2, 4, 4])): [2]}), path)
     result = command("explain", path, "--json")
     assert result.returncode == 0, result.stderr
     (reject,) = json.loads(result.stdout)["rejects"]

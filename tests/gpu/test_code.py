@@ -43,7 +43,7 @@ def test_a_missing_llvmlite_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_nothing_is_placed_when_the_code_generator_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,3,3] x) => (float[2] y, float[2,3,3] z) { y = Det(x) z = Relu(x) }'
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[2,4,4] x) => (float[2] y, float[2,4,4] z) { y = Det(x) z = Relu(x) }'
     model = onnx.parser.parse_model(text)
     assert [partition.nodes for partition in place(model, target="sm_90", mode="maximal").partitions] == [["Relu_1"]]
     lower._llvm.cache_clear()

@@ -19,10 +19,10 @@ from report.parsed import HOSTILE, Parsed, assert_loads_nothing
 
 
 def _partly() -> onnx.ModelProto:
-    """A model of which the targets take different parts, and none takes Det and Unique."""
+    """A model of which the targets take different parts, and none takes Bernoulli and Unique."""
     b = GraphBuilder("partly")
     flat = b.op("Relu", b.op("MatMul", b.input("x", [4, 8]), b.normal([8, 9], 1)))
-    left = b.op("Unique", b.op("Det", b.op("Reshape", flat, b.constant([4, 3, 3], "int64"))))
+    left = b.op("Unique", b.op("Bernoulli", b.op("Reshape", flat, b.constant([4, 3, 3], "int64"))))
     return b.model({left: ["k"], b.op("CumSum", flat, b.constant(1, "int64")): [4, 9]})
 
 
@@ -49,8 +49,8 @@ def test_the_graph_is_that_of_the_model(page: str) -> None:
     assert edges == {
         ("MatMul_0", "Relu_0"),
         ("Relu_0", "Reshape_0"),
-        ("Reshape_0", "Det_0"),
-        ("Det_0", "Unique_0"),
+        ("Reshape_0", "Bernoulli_0"),
+        ("Bernoulli_0", "Unique_0"),
         ("Relu_0", "CumSum_0"),
     }
 
@@ -80,23 +80,25 @@ def test_a_node_that_is_left_out_says_why_and_what_would_help(
     page: str, compared: dict[str, Any], tmp_path: Path
 ) -> None:
     script = """
-        const link = [...document.querySelectorAll("#reject-table .linkish")].find((found) => found.textContent === "Det_0");
+        const link = [...document.querySelectorAll("#reject-table .linkish")].find((found) => found.textContent === "Bernoulli_0");
         link.click(); await pause();
         return {panel: text("#detail"), chosen: document.querySelector(".node.on").textContent, row: link.closest("tr").textContent};"""
     seen = ask(page, script, tmp_path)
-    group = next(group for group in compared["explanations"]["host"]["reject_groups"] if "Det_0" in group["nodes"])
+    group = next(
+        group for group in compared["explanations"]["host"]["reject_groups"] if "Bernoulli_0" in group["nodes"]
+    )
     assert group["advice"]
     for shown in (seen["panel"], seen["row"]):
         assert group["reason"] in shown
         assert group["advice"] in shown
     assert "left out" in seen["panel"]
-    assert "Det_0" in seen["chosen"]
+    assert "Bernoulli_0" in seen["chosen"]
 
 
 @needs_chromium
 def test_search_finds_nodes_by_place(page: str, tmp_path: Path) -> None:
     script = """return [...document.querySelectorAll(".node.match b")].map((found) => found.textContent);"""
-    assert sorted(ask(page, script, tmp_path, fragment="#find=left%20out")) == ["Det", "Unique"]
+    assert sorted(ask(page, script, tmp_path, fragment="#find=left%20out")) == ["Bernoulli", "Unique"]
 
 
 @needs_chromium
@@ -125,8 +127,8 @@ def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
 @needs_chromium
 def test_the_command_writes_the_page_beside_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = onnx.parser.parse_model(
-        '<ir_version: 10, opset_import: ["": 17]> g (float[n,m] x, float[n,q] z) => (float[n,k] y)'
-        "{ r = Relu(z) y = Concat<axis=1>(x, r) }"
+        '<ir_version: 10, opset_import: ["": 22]> g (float[n,1,m] x) => (float[n,1,k] y)'
+        "{ r = Relu(x) y = AveragePool<kernel_shape=[2], strides=[3], pads=[1,1], ceil_mode=1>(r) }"
     )
     onnx.save(model, tmp_path / "m.onnx")
     assert cli.call(["explain", str(tmp_path / "m.onnx"), "--html", str(tmp_path / "m.html")]) == 0
