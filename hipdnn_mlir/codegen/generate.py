@@ -35,6 +35,7 @@ from .kernels.resize import resize_launch
 from .kernels.rowwise import body_launch
 from .kernels.scan import scan_launch
 from .kernels.select import arg_reduce_launch, top_k_launch
+from .kernels.suppress_boxes import suppress_boxes_launch
 from .kernels.tiled_contraction import contraction_launch
 from .kernels.units_attention import units_attention_launch
 from .kernels.window import pooling_launch
@@ -70,6 +71,7 @@ GENERATORS: dict[str, Generator] = {
     "reverse_sequence": move.reverse_sequence_launch,
     "arg_reduce": arg_reduce_launch,
     "top_k": top_k_launch,
+    "suppress_boxes": suppress_boxes_launch,
     "scan": scan_launch,
     "resize": resize_launch,
     "grid_sample": grid_sample_launch,

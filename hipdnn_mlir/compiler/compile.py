@@ -14,7 +14,7 @@ from hipdnn_mlir_runtime.pytorch import is_exported, need_torch
 
 from ..dynamic.input_sizes import Buckets, Shapes
 from ..targets.table import TargetName, find_target
-from .lower import lower
+from .counted import lower_at_bounds
 from .program import Program
 from .source import OnnxSource, Source
 
@@ -150,7 +150,7 @@ def _compiled(
 
 
 def _compile(source: Source[Any], **options: Any) -> Program:
-    return lower(source, **options).with_weights()
+    return lower_at_bounds(source, **options).with_weights()
 
 
 def _compile_specializations(previous: Program | None, source: Source[Any], **options: Any) -> Program:

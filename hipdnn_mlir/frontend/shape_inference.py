@@ -1,11 +1,13 @@
 """Shape inference by onnx, with the results of operators that only the op table or an extension knows."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
 
+from hipdnn_mlir_runtime.dtypes import I64
 from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
 
 from ..ops.registry import HIPDNN_DOMAIN, ONNX
@@ -38,6 +40,46 @@ CODES, OF_CODES = "Codes", "OfCodes"
 BITS = "Bits"
 """BitCast for models of versions that lack it; of the same name as ONNX's, it would keep onnx's reference implementation from loading."""
 RESULTS.update(dict.fromkeys(((HIPDNN_DOMAIN, name) for name in (CODES, OF_CODES, BITS)), _retyped))
+POSITIONS, SELECTED, CHOSEN = "Positions", "Selected", "Chosen"
+"""NonZero, Compress and NonMaxSuppression at the largest size that their results can have, with the number of rows as i64[1]."""
+_ONE = TensorType((1,), I64)
+
+
+def _positions(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
+    del attributes
+    (x,) = operands
+    if x is None or not x.dims:
+        raise Refusal("operand", "NonZero of a scalar")
+    return [TensorType((len(x.dims), math.prod(x.static_dims())), I64), _ONE]
+
+
+def _selected(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
+    x, condition = operands
+    axis = attributes.get("axis")
+    if x is None or condition is None or len(condition.dims) != 1:
+        raise Refusal("operand", "expected a list of conditions")
+    dims = list(x.static_dims()) if axis is not None else [math.prod(x.static_dims())]
+    axis = axis or 0
+    (bound,) = condition.static_dims()
+    if not -len(dims) <= axis < len(dims) or bound > dims[axis]:
+        raise Refusal("shape", f"{bound} conditions along axis {axis} of {dims}")
+    dims[axis] = bound
+    return [TensorType(tuple(dims), x.dtype), _ONE]
+
+
+def _chosen(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
+    scores = operands[1] if len(operands) > 1 else None
+    if scores is None or len(scores.dims) != 3:
+        raise Refusal("operand", "expected scores of three dims")
+    batches, classes, count = scores.static_dims()
+    return [TensorType((batches * classes * min(count, attributes.get("most", 0)), 3), I64), _ONE]
+
+
+RESULTS.update(
+    zip(
+        ((HIPDNN_DOMAIN, name) for name in (POSITIONS, SELECTED, CHOSEN)), (_positions, _selected, _chosen), strict=True
+    )
+)
 
 
 class _Attributes(Mapping[str, Any]):

@@ -258,6 +258,9 @@ class ProgramFields:
     coded: dict[str, str] = field(default_factory=dict)
     """Inputs and outputs whose elements are codes of a type of few bits, in the lower bits of a u8: name -> `i2`, `u2`, `i4`, `u4`,
     `f4e2m1`, `f8e4m3fnuz`, `f8e5m2fnuz` or `f8e8m0`. A session takes and gives arrays of that type."""
+    counted: dict[str, list[str]] = field(default_factory=dict)
+    """Outputs of which data decides how many rows count: name -> per dim the output, i64[1], that says how many, an empty text where
+    all do. Those outputs stand here too, with an empty list: the model has none of them. A session cuts what it returns."""
     tf32: bool = False
     """f32 matmuls may round their operands to TF32."""
     inputs: list[Port] = field(default_factory=list)

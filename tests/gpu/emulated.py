@@ -15,7 +15,7 @@ from hipdnn_mlir.ops.strides import extent
 from host_kernels.kernel_runs import memory_of, numpy_dtype, spec_of
 from runtime_programs import Array, TensorSpec
 
-OVERLAPPING: frozenset[str] = frozenset()
+OVERLAPPING = frozenset({"suppress_boxes"})
 """Functions that write some elements of an out more than once in one launch."""
 
 

@@ -19,6 +19,7 @@ from ..core.kernel import Operand
 from ..core.lines import Lines, lines_of
 from ..core.space import is_wide
 from ..math.instructions import Instructions
+from .best import best_of_block, best_of_wave
 
 _NONE = -1
 """The position of no element."""
@@ -112,27 +113,9 @@ class _Writer:
             return [b.select(takes, new, old) for new, old in zip(found, best, strict=True)]
 
         best = b.loop(part, self.x.dims[self.axis], self.lines.sharing, nothing, body)
-        offset = min(self.lines.sharing, self.wave) // 2
-        while offset:
-            best = self._better(best, [b.shuffle(value, offset, self.wave) for value in best])
-            offset //= 2
-        return self._over_block(part, best) if self.lines.sharing > self.wave else best
-
-    def _over_block(self, part: Value, best: list[Value]) -> list[Value]:
-        b, waves = self.b, self.lines.sharing // self.wave
-        kept, numbers = b.shared(0), b.shared(8 * waves)
-        raw = b.op("arith.extui", [best[0]], b.i8) if best[0].type == b.i1 else best[0]
-        with b.when(b.compare("eq", b.at(b.mod(part, self.wave)), b.at(0))):
-            b.store(kept, b.div(part, self.wave), [raw])
-            b.store(numbers, b.div(part, self.wave), [best[1]])
-        b.barrier()
-        for wave in range(waves):
-            value = b.load(kept, wave, raw.type)[0]
-            value = b.op("arith.trunci", [value], b.i1) if best[0].type == b.i1 else value
-            found = [value, b.load(numbers, wave, b.i32)[0]]
-            best = found if wave == 0 else self._better(best, found)
-        b.barrier()  # before the next round writes
-        return best
+        best = best_of_wave(b, best, self.lines.sharing, self.wave, self._better)
+        waves = self.lines.sharing // self.wave
+        return best_of_block(b, part, best, self.wave, waves, self._better) if waves > 1 else best
 
     def _is_none(self, element: list[Value]) -> Value:
         return self.b.compare("eq", element[1], self.b.constant(_NONE, self.b.i32))

@@ -252,6 +252,12 @@ def _reverse_sequence(operands: Shapes, results: Shapes, attributes: Mapping[Any
     return Dependence([labels, (attributes["batch_axis"],)], [labels for _ in results])
 
 
+def _suppress_boxes(_: Shapes, __: Shapes, ___: Mapping[Any, Any]) -> Dependence:
+    """Batches and classes; the boxes are those of all classes."""
+    of_class = (0, 1, None)
+    return Dependence([(0, None, None), of_class, (None,), (None,)], [of_class, (0, 1), of_class])
+
+
 def _cache_update(operands: Shapes, results: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
     """Rows of the cache and new ones lie anywhere; a start is for one of the batch, or for all. Pages are of any batch."""
     if len(operands) > 3:
@@ -294,6 +300,7 @@ FUNCTIONS: dict[str, Rule] = {
     "top_k": _along_axis,
     "arg_reduce": _along_axis,
     "scan": _scan,
+    "suppress_boxes": _suppress_boxes,
     "reverse_sequence": _reverse_sequence,
     "cache_update": _cache_update,
     "decode_attention": _decode_attention,

@@ -8,6 +8,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     attention,
     classical,
     contrib_attention,
+    counted,
     experts,
     features,
     float8,

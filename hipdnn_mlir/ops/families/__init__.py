@@ -3,6 +3,7 @@
 from . import (
     attention,
     convolution,
+    detection,
     elementwise_residual,
     experts,
     float8,
@@ -24,6 +25,7 @@ from . import (
 __all__ = [
     "attention",
     "convolution",
+    "detection",
     "elementwise_residual",
     "experts",
     "float8",

@@ -85,6 +85,15 @@ def indexing() -> Iterator[Sample]:
     yield reject("Slice", "operand", [f32(6, 3), i64(1), i64(1), [0], None], f32(2, 3))
 
 
+def detection() -> Iterator[Sample]:
+    """Boxes that overlap."""
+    op, boxes, scores, number = "SuppressBoxes", f32(2, 5, 4), f32(2, 3, 5), f32(1)
+    results = i64(2, 3, 2), i64(2, 3), kind(dtypes.I32, 2, 3, 5)
+    yield accept(op, KERNEL, [boxes, scores, number, number], *results, most=2)
+    yield reject(op, "shape", [f32(2, 4, 4), scores, number, number], *results, most=2)
+    yield reject(op, "dtype", [kind(dtypes.F16, 2, 5, 4), scores, number, number], *results, most=2)
+
+
 def sorting() -> Iterator[Sample]:
     """What looks along one dim."""
     x, flat = f32(3, 4), f32(3)

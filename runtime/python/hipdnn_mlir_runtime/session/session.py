@@ -23,6 +23,7 @@ from .arrays import (
     to_input,
     to_output,
 )
+from .counted import counted_outputs
 from .devices import open_device
 from .growing import growing_caches
 from .options import SessionOptions, device_options
@@ -103,6 +104,9 @@ class Session:
         self.growing = growing_caches(program.text, self.program_inputs, self._outputs, self._device)
         if self.growing is not None:
             self.inputs, self.outputs = self.growing.inputs, self.growing.outputs
+        self._counted = counted_outputs(program.text, self._outputs)
+        if self._counted is not None:
+            self.outputs = self._counted.shown
 
     def __repr__(self) -> str:
         """One line: target, inputs and outputs."""
@@ -261,7 +265,9 @@ class Session:
             names = [self._outputs[index].name for index in self._select(output_names)]
             self._check_open()
             return self.growing.run(names, feeds, out or {}, self.run, self._load_step)
-        wanted = self._select(output_names)
+        wanted = self._select([port.name for port in self.outputs] if output_names is None else output_names)
+        if self._counted is not None:
+            self._counted.check(out or {})
         inputs = self._import_inputs(feeds)
         session, asked = self._session_for(inputs, on_device=any(map(is_on_device, [*inputs, *(out or {}).values()])))
         given = self._import_outputs(out or {}, asked if asked is not None else self._dims_of(session))
@@ -269,6 +275,8 @@ class Session:
             results = cut_into(given, session.run(inputs, [None] * len(self._outputs)), asked, self._outputs)
         else:
             results = session.run(inputs, [given.get(port.name) for port in self._outputs])
+        if self._counted is not None:
+            results = self._counted.cut(results, self._outputs)
         return [
             (out or {})[port.name] if port.name in given else from_native(results[index], port)
             for index, port in ((index, self._outputs[index]) for index in wanted)

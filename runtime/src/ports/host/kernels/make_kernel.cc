@@ -11,7 +11,7 @@ namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
 
-constexpr std::array<std::pair<std::string_view, Maker>, 18> makers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 19> makers{{
     {"elementwise", make_elementwise},
     {"gather", make_gather},
     {"gather_elements", make_gather_elements},
@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, Maker>, 18> makers{{
     {"decode_attention", make_decode_attention},
     {"expert_matmul", make_expert_matmul},
     {"top_k", make_top_k},
+    {"suppress_boxes", make_suppress_boxes},
     {"arg_reduce", make_arg_reduce},
     {"scan", make_scan},
     {"reduce", make_reduce},

@@ -1,0 +1,110 @@
+"""Models whose data decides how many rows they return: computed at the largest size, and cut behind the run (adr/0054)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, Reject, UnsupportedError
+
+from ..dynamic.buckets import BucketedSizes
+from ..dynamic.input_sizes import Shapes
+from ..dynamic.padding.check import check_padding
+from ..dynamic.solver import Solver
+from ..frontend.counted import Counted, counted
+from ..frontend.prepare import Slim, with_shapes
+from ..frontend.shape_inference import DATA_DEPENDENT
+from ..ir.imported import Imported
+from ..passes.pipeline import Runner
+from .lower import lower, lower_to_torch
+from .program import Lowered
+from .samples import at_samples
+from .source import OnnxSource, Source
+
+Cuts = dict[str, list[str]]
+"""Output -> per dim the output that says how many of it count, an empty text where all do."""
+
+
+def lower_at_bounds(source: Source[Any], **options: Any) -> Lowered:
+    """As `lower`; where data decides how many rows a model returns, at the most there can be.
+
+    Args:
+        source: the model.
+        options: as for `lower`.
+
+    Raises:
+        HipdnnMlirError: as for `lower`.
+    """
+    try:
+        return lower(source, **options)
+    except UnsupportedError as error:
+        if not isinstance(source, OnnxSource):
+            raise
+        made = _counted(source, options.get("shapes"))
+        if made is None:
+            raise
+        where, external = source.where, source.external
+        cuts = _cuts(OnnxSource(made.behind, where, external), made, error)
+        lowered = lower(OnnxSource(made.bounded, where, external), **{**options, "shapes": None})
+        lowered.model.counted = cuts
+        return lowered
+
+
+def _counted(source: OnnxSource, shapes: Shapes | None) -> Counted | None:
+    sizes = source.sizes(shapes or {})
+    if not sizes.is_static:
+        return None
+    try:
+        return counted(with_shapes(source.proto, sizes.at(())))
+    except onnx.shape_inference.InferenceError:
+        return None
+
+
+def _cuts(behind: OnnxSource, made: Counted, error: UnsupportedError) -> Cuts:
+    """Which dims of the outputs are numbers of rows.
+
+    Raises:
+        UnsupportedError: rows behind those that count would reach a result.
+    """
+    found: Cuts = {each.name: [] for each in made.rows}
+    reasons: list[tuple[str, str | None]] = []
+    buckets = {each.name: [each.bound] for each in made.rows}
+
+    def look(models: Sequence[Slim], solver: Solver) -> None:
+        padding = BucketedSizes(solver, buckets)
+
+        def check(imported: Sequence[Imported]) -> None:
+            inputs, outputs = ([info.name for info in infos] for infos in (imported[0].inputs, imported[0].outputs))
+            mixing = check_padding([each.module.operation for each in imported], inputs, outputs, padding)
+            if mixing is not None:
+                reasons.append((str(mixing), mixing.symbol))
+            for infos in zip(*(each.outputs for each in imported), strict=True):
+                columns = list(zip(*(info.dims for info in infos), strict=True))
+                symbols = [padding.symbol_of(column) or "" for column in columns]
+                for axis, (column, symbol) in enumerate(zip(columns, symbols, strict=True)):
+                    if not symbol and len(set(column)) > 1:
+                        reasons.append((f"dimension {axis} of output {infos[0].name!r} is computed from it", None))
+                if any(symbols):
+                    found[infos[0].name] = symbols
+
+        lower_to_torch(behind, models, Runner(), check)
+        reasons.extend(
+            (f"node {node!r} takes another path for some sizes", None) for node in solver.conditions.values()
+        )
+
+    try:
+        at_samples(behind, behind.sizes({}), look)
+    except HipdnnMlirError as other:
+        raise _refused(made, error, str(other)) from other
+    if reasons:
+        raise _refused(made, error, *reasons[0])
+    return found
+
+
+def _refused(made: Counted, error: UnsupportedError, reason: str, name: str | None = None) -> UnsupportedError:
+    """Why the rows of an operator cannot fill their bound."""
+    operators = {reject.node: reject.op for reject in error.rejects}
+    rows = next((each for each in made.rows if each.name == name), made.rows[0])
+    told = f"data decides how many rows it has, and what follows does not take the {rows.bound} there can be: {reason}"
+    reject = Reject(operators.get(rows.node, rows.node), DATA_DEPENDENT, told, rows.node)
+    return UnsupportedError([reject], target=error.target, where=error.where)
