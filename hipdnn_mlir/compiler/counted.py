@@ -40,27 +40,28 @@ def lower_at_bounds(source: Source[Any], **options: Any) -> Lowered:
     except UnsupportedError as error:
         if not isinstance(source, OnnxSource):
             raise
-        made = _counted(source, options.get("shapes"))
+        model, shapes = source.proto, options.get("shapes") or {}
+        sizes = source.sizes(shapes)
+        if sizes.is_static:
+            model, shapes = with_shapes(model, sizes.at(())), {}
+        made = _counted(model)
         if made is None:
             raise
         where, external = source.where, source.external
-        cuts = _cuts(OnnxSource(made.behind, where, external), made, error)
-        lowered = lower(OnnxSource(made.bounded, where, external), **{**options, "shapes": None})
+        cuts = _cuts(OnnxSource(made.behind, where, external), made, shapes, error)
+        lowered = lower(OnnxSource(made.bounded, where, external), **{**options, "shapes": shapes})
         lowered.model.counted = cuts
         return lowered
 
 
-def _counted(source: OnnxSource, shapes: Shapes | None) -> Counted | None:
-    sizes = source.sizes(shapes or {})
-    if not sizes.is_static:
-        return None
+def _counted(model: onnx.ModelProto) -> Counted | None:
     try:
-        return counted(with_shapes(source.proto, sizes.at(())))
+        return counted(model)
     except onnx.shape_inference.InferenceError:
         return None
 
 
-def _cuts(behind: OnnxSource, made: Counted, error: UnsupportedError) -> Cuts:
+def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedError) -> Cuts:
     """Which dims of the outputs are numbers of rows.
 
     Raises:
@@ -68,10 +69,10 @@ def _cuts(behind: OnnxSource, made: Counted, error: UnsupportedError) -> Cuts:
     """
     found: Cuts = {each.name: [] for each in made.rows}
     reasons: list[tuple[str, str | None]] = []
-    buckets = {each.name: [each.bound] for each in made.rows}
+    names = {each.name: [1] for each in made.rows}  # any bucket: what counts is which sizes have some
 
     def look(models: Sequence[Slim], solver: Solver) -> None:
-        padding = BucketedSizes(solver, buckets)
+        padding = BucketedSizes(solver, names)
 
         def check(imported: Sequence[Imported]) -> None:
             inputs, outputs = ([info.name for info in infos] for infos in (imported[0].inputs, imported[0].outputs))
@@ -82,7 +83,7 @@ def _cuts(behind: OnnxSource, made: Counted, error: UnsupportedError) -> Cuts:
                 columns = list(zip(*(info.dims for info in infos), strict=True))
                 symbols = [padding.symbol_of(column) or "" for column in columns]
                 for axis, (column, symbol) in enumerate(zip(columns, symbols, strict=True)):
-                    if not symbol and len(set(column)) > 1:
+                    if not symbol and padding.symbol_in(column):
                         reasons.append((f"dimension {axis} of output {infos[0].name!r} is computed from it", None))
                 if any(symbols):
                     found[infos[0].name] = symbols
@@ -93,7 +94,7 @@ def _cuts(behind: OnnxSource, made: Counted, error: UnsupportedError) -> Cuts:
         )
 
     try:
-        at_samples(behind, behind.sizes({}), look)
+        at_samples(behind, behind.sizes(shapes), look)
     except HipdnnMlirError as other:
         raise _refused(made, error, str(other)) from other
     if reasons:
@@ -105,6 +106,7 @@ def _refused(made: Counted, error: UnsupportedError, reason: str, name: str | No
     """Why the rows of an operator cannot fill their bound."""
     operators = {reject.node: reject.op for reject in error.rejects}
     rows = next((each for each in made.rows if each.name == name), made.rows[0])
-    told = f"data decides how many rows it has, and what follows does not take the {rows.bound} there can be: {reason}"
+    most = "most" if rows.bound is None else str(rows.bound)
+    told = f"data decides how many rows it has, and what follows does not take the {most} there can be: {reason}"
     reject = Reject(operators.get(rows.node, rows.node), DATA_DEPENDENT, told, rows.node)
     return UnsupportedError([reject], target=error.target, where=error.where)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 import onnx
 
 from ..ops.registry import HIPDNN_DOMAIN
-from ..ops.strides import Dims
 from .prepare import name_nodes
-from .shape_inference import CHOSEN, POSITIONS, SELECTED, attributes_of, infer_shapes, ints, static_dims
+from .shape_inference import CHOSEN, POSITIONS, SELECTED, attributes_of, infer_shapes, ints
 from .subgraphs import reads
 
 OPERATORS = {"NonZero": POSITIONS, "Compress": SELECTED, "NonMaxSuppression": CHOSEN}
 """Operators of ONNX -> what they become: the same at the largest size, and a result behind theirs, i64[1], with the number of rows."""
+
+MAX_BOXES = 1 << 16
+"""How many boxes of a class are chosen where the number of boxes is not known."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,14 @@ class Rows:
         node: its name.
         value: its result.
         axis: the dim that is the number of rows.
-        bound: the most there can be.
+        bound: the most there can be; None where that depends on dynamic dimensions.
         name: of the dim, and of the value that says how many there are, i64[1].
     """
 
     node: str
     value: str
     axis: int
-    bound: int
+    bound: int | None
     name: str
 
 
@@ -53,7 +55,7 @@ def counted(model: onnx.ModelProto) -> Counted | None:
     """A model in two forms; None where it has no such operator, one needs the rows of another, or there is no bound.
 
     Args:
-        model: with static dims of its inputs; not modified.
+        model: not modified.
 
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
@@ -62,19 +64,30 @@ def counted(model: onnx.ModelProto) -> Counted | None:
     nodes = [node for node in model.graph.node if not node.domain and node.op_type in OPERATORS]
     if not nodes or _meet(model.graph, nodes):
         return None
+    most = {node.output[0]: _most(model, node) for node in nodes if node.op_type == "NonMaxSuppression"}
+    if not all(most.values()):
+        return None
     taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
     names = {node.output[0]: _fresh(_name(model.graph, node), taken) for node in nodes}
-    bounded = _bounded(model, names)
+    bounded = _bounded(model, names, most)
     found = infer_shapes(bounded).graph
-    types = {value.name: value for value in (*found.value_info, *found.output)}
+    types = {value.name: value for value in (*found.input, *found.value_info, *found.output)}
     rows = []
     for node in nodes:
         value = node.output[0]
-        dims = static_dims(types[value]) if value in types else None
-        if dims is None or not all(dims):
+        shape = types[value].type.tensor_type.shape if value in types else None
+        if shape is None:
             return None
-        axis = _axis(node, dims)
-        rows.append(Rows(node.name, value, axis, dims[axis], names[value]))
+        axis = _axis(node, len(shape.dim))
+        dim = shape.dim[axis]
+        if dim.HasField("dim_value") and not dim.dim_value:
+            return None
+        bound = dim.dim_value if dim.HasField("dim_value") else None
+        rows.append(Rows(node.name, value, axis, bound, names[value]))
+        if (
+            node.op_type == "Compress" and len(shape.dim) > 1
+        ):  # the other dims with their names, which our inference drops
+            types[value].type.tensor_type.shape.CopyFrom(types[node.input[0]].type.tensor_type.shape)
     return Counted(tuple(rows), bounded, _behind(model, rows, types))
 
 
@@ -86,9 +99,9 @@ def _named(model: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
-def _axis(node: onnx.NodeProto, dims: Dims) -> int:
+def _axis(node: onnx.NodeProto, rank: int) -> int:
     axis = 1 if node.op_type == "NonZero" else attributes_of(node).get("axis")
-    return 0 if axis is None else int(axis) % len(dims)
+    return 0 if axis is None else int(axis) % rank
 
 
 def _name(graph: onnx.GraphProto, node: onnx.NodeProto) -> str:
@@ -96,7 +109,7 @@ def _name(graph: onnx.GraphProto, node: onnx.NodeProto) -> str:
     for value in (*graph.value_info, *graph.output):
         dims = value.type.tensor_type.shape.dim
         if value.name == node.output[0] and dims:
-            return str(dims[_axis(node, tuple(range(len(dims))))].dim_param) or f"{value.name}.rows"
+            return str(dims[_axis(node, len(dims))].dim_param) or f"{value.name}.rows"
     return f"{node.output[0]}.rows"
 
 
@@ -113,14 +126,14 @@ def _meet(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> bool:
     return False
 
 
-def _bounded(model: onnx.ModelProto, names: Mapping[str, str]) -> onnx.ModelProto:
+def _bounded(model: onnx.ModelProto, names: Mapping[str, str], most: Mapping[str, int]) -> onnx.ModelProto:
     made = onnx.ModelProto()
     made.CopyFrom(model)
     _forget_sizes(made.graph)
     for node in made.graph.node:
         if node.output and node.output[0] in names:
-            if node.op_type == "NonMaxSuppression":
-                node.attribute.append(onnx.helper.make_attribute("most", _most(model.graph, node)))
+            if node.output[0] in most:
+                node.attribute.append(onnx.helper.make_attribute("most", most[node.output[0]]))
             node.op_type, node.domain = OPERATORS[node.op_type], HIPDNN_DOMAIN
             node.output.append(names[node.output[0]])
     counts = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, [1]) for name in names.values())
@@ -129,13 +142,21 @@ def _bounded(model: onnx.ModelProto, names: Mapping[str, str]) -> onnx.ModelProt
     return made
 
 
-def _most(graph: onnx.GraphProto, node: onnx.NodeProto) -> int:
-    """How many boxes of a class a NonMaxSuppression may choose; 0 where that is not known."""
+def _most(model: onnx.ModelProto, node: onnx.NodeProto) -> int:
+    """How many boxes of a class a NonMaxSuppression may choose; 0 where that is not known, or without end."""
     name = node.input[2] if len(node.input) > 2 else ""
-    constants = {tensor.name: tensor for tensor in graph.initializer}
-    made = (made for made in graph.node if made.op_type == "Constant" and name in made.output)
-    constants.update((name, attribute.t) for each in made for attribute in each.attribute if attribute.name == "value")
-    return max(0, *(ints(constants[name]) or (0,))) if name in constants else 0
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    makers = (made for made in model.graph.node if made.op_type == "Constant" and name in made.output)
+    constants.update(
+        (name, attribute.t) for each in makers for attribute in each.attribute if attribute.name == "value"
+    )
+    most = max(0, *(ints(constants[name]) or (0,))) if name in constants else 0
+    values = infer_shapes(model).graph.value_info
+    scores = next((v for v in (*model.graph.input, *values) if v.name == node.input[1]), onnx.ValueInfoProto())
+    dims = scores.type.tensor_type.shape.dim
+    if len(dims) == 3 and dims[2].HasField("dim_value"):
+        return min(most, int(dims[2].dim_value))
+    return most if most <= MAX_BOXES else 0
 
 
 def _behind(model: onnx.ModelProto, rows: Sequence[Rows], types: Mapping[str, onnx.ValueInfoProto]) -> onnx.ModelProto:

@@ -50,7 +50,7 @@ def _positions(operands: Sequence[TensorType | None], attributes: Mapping[str, A
     (x,) = operands
     if x is None or not x.dims:
         raise Refusal("operand", "NonZero of a scalar")
-    return [TensorType((len(x.dims), math.prod(x.static_dims())), I64), _ONE]
+    return [TensorType((len(x.dims), _product(x.dims)), I64), _ONE]
 
 
 def _selected(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
@@ -58,10 +58,10 @@ def _selected(operands: Sequence[TensorType | None], attributes: Mapping[str, An
     axis = attributes.get("axis")
     if x is None or condition is None or len(condition.dims) != 1:
         raise Refusal("operand", "expected a list of conditions")
-    dims = list(x.static_dims()) if axis is not None else [math.prod(x.static_dims())]
+    dims = list(x.dims) if axis is not None else [_product(x.dims)]
     axis = axis or 0
-    (bound,) = condition.static_dims()
-    if not -len(dims) <= axis < len(dims) or bound > dims[axis]:
+    (bound,) = condition.dims
+    if not -len(dims) <= axis < len(dims) or (bound or 0) > (dims[axis] or math.inf):
         raise Refusal("shape", f"{bound} conditions along axis {axis} of {dims}")
     dims[axis] = bound
     return [TensorType(tuple(dims), x.dtype), _ONE]
@@ -71,8 +71,13 @@ def _chosen(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]
     scores = operands[1] if len(operands) > 1 else None
     if scores is None or len(scores.dims) != 3:
         raise Refusal("operand", "expected scores of three dims")
-    batches, classes, count = scores.static_dims()
-    return [TensorType((batches * classes * min(count, attributes.get("most", 0)), 3), I64), _ONE]
+    return [TensorType((_product((*scores.dims[:2], attributes.get("most", 0))), 3), I64), _ONE]
+
+
+def _product(dims: Sequence[int | None]) -> int | None:
+    """How many elements dims have, where all are known."""
+    known = [size for size in dims if size is not None]
+    return math.prod(known) if len(known) == len(dims) else None
 
 
 RESULTS.update(

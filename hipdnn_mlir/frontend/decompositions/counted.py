@@ -52,8 +52,7 @@ def chosen(call: Call) -> Sequence[str | None]:
     Source: ONNX, NonMaxSuppression-11.
     """
     boxes, scores = call.need(0), call.need(1)
-    batches, classes, count = (call.size(scores, axis) for axis in range(3))
-    most = min(count, call.count("most"))
+    batches, classes, most = call.size(scores, 0), call.size(scores, 1), call.count("most")
     limit = call.reshape(call.arg(3) or call.const(np.float32(0)), 1)
     least = call.reshape(call.arg(4) or call.const(np.float32(-np.inf)), 1)
     options = {"most": most, "center": call.one_of((0, 1), "center_point_box", 0)}

@@ -17,10 +17,12 @@ def _types(operands: Sequence[TensorType | None], attributes: Mapping[str, Any])
     boxes, scores = operands[:2]
     if boxes is None or scores is None or (len(boxes.dims), len(scores.dims)) != (3, 3):
         raise Refusal("operand", "boxes and scores of three dims are needed")
-    batches, classes, count = scores.dims
-    most = attributes.get("most", 0)
-    chosen = TensorType((batches, classes, most if count is None else min(most, count)), I64)
-    return [chosen, TensorType((batches, classes), I64), TensorType(scores.dims, I32)]
+    of_class = scores.dims[:2]
+    return [
+        TensorType((*of_class, attributes.get("most", 0)), I64),
+        TensorType(of_class, I64),
+        TensorType(scores.dims, I32),
+    ]
 
 
 @kernel(f"{ONNX}{SUPPRESS}", function="suppress_boxes", onnx=(f"{HIPDNN_DOMAIN}.{SUPPRESS}",), results=_types)

@@ -64,9 +64,7 @@ class SuppressBoxes : public Kernel {
     image.expect_dims(2, {1});
     image.expect_dims(3, {1});
     const Dims& chosen = image.tensors[4].dims;
-    if (chosen.size() != 3 || chosen[2] > scores[2]) {
-      refuse("tensors[4].dims: expected up to ", scores[2], " boxes of each class, got ", show(chosen));
-    }
+    if (chosen.size() != 3) refuse("tensors[4].dims: expected [batches, classes, boxes to choose], got ", show(chosen));
     image.expect_dims(4, {scores[0], scores[1], chosen[2]});
     image.expect_dims(5, {scores[0], scores[1]});
     image.expect_dims(6, scores);
