@@ -175,3 +175,10 @@ def test_rows_on_a_gpu_equal_onnx_runtime(case: str, monkeypatch: pytest.MonkeyP
             for value in model.graph.output
         ]
         check(model, feeds, got)
+
+
+def test_buckets_on_a_gpu_have_programs_that_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parsed(BOXES.replace("float[2,9,4]", "float[b,9,4]").replace("float[2,3,9]", "float[b,3,9]"))
+    program, _ = compile_for_emulator(model, monkeypatch, target="sm_90", buckets={"b": [1, 2]})
+    assert program.model.counted == {"kept.rows": [], "y": ["kept.rows", ""], "z": ["kept.rows", ""]}
+    assert [specialization.sizes for specialization in program.model.specializations] == [[1], [2]]

@@ -8,7 +8,6 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import hipdnn_mlir
 from hipdnn_mlir.frontend.shape_inference import DATA_DEPENDENT
@@ -26,20 +25,19 @@ def _model(text: str, imports: str = '"": 17') -> onnx.ModelProto:
 MIXED = """g (float[2,8] x, float[8,8] w, float[2,8] u) => (float[2,8] y, float[2,8] z, float[a,8] v) {
     m = MatMul(x, w)  r = Relu(m)  i = Identity(r)  y = Softmax(i)
     c = Constant<value_ints = [1]>()  s = CumSum(u, c)  z = Transpose<perm = [0, 1]>(s)
-    k = Compress<axis = 0>(u, b)  v = Relu(k)
+    k = Unique<axis = 0>(u)  v = Relu(k)
 }"""
 
 
 def _mixed() -> onnx.ModelProto:
-    model = _model(MIXED)
-    model.graph.initializer.append(helper.make_tensor("b", TensorProto.BOOL, [2], [True, False]))
-    return model
+    return _model(MIXED)
 
 
 def test_every_node_is_counted_in_one_place() -> None:
     found = hipdnn_mlir.explain(_mixed())
     shares = found.coverage
     assert shares is not None
+    assert {node.op for node in found.nodes if node.place == "left out"} == {"Unique", "Relu"}
     assert shares.nodes == len(found.nodes) == 8  # without the constant
     assert shares.graph + shares.kernel + shares.moved + shares.folded + shares.left_out == shares.nodes
     places = {node.op: node.place for node in found.nodes if node.op != "Relu"}
@@ -47,6 +45,12 @@ def test_every_node_is_counted_in_one_place() -> None:
     assert places["CumSum"] == "kernel"
     assert places["Identity"] in ("moved", "folded")
     assert shares.flops_percent == 100.0
+
+
+def test_nodes_without_names_have_their_places_behind_constants() -> None:
+    text = "g (float[4] x) => (float[4] y) { c = Constant<value = float[4] {1, 2, 3, 4}>()  y = Add(x, c) }"
+    (node,) = hipdnn_mlir.explain(_model(text)).nodes
+    assert (node.name, node.place, node.within) == ("Add_1", "graph", ["graph_0"])
 
 
 def test_flops_count_when_a_convolution_is_left_out() -> None:

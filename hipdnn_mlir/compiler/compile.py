@@ -14,7 +14,8 @@ from hipdnn_mlir_runtime.pytorch import is_exported, need_torch
 
 from ..dynamic.input_sizes import Buckets, Shapes
 from ..targets.table import TargetName, find_target
-from .counted import lower_at_bounds
+from .counted import at_bounds
+from .lower import lower
 from .program import Program
 from .source import OnnxSource, Source
 
@@ -139,7 +140,7 @@ def _compiled(
         partial(_compile_specializations, previous) if options["buckets"] and has_code(options["target"]) else _compile
     )
     try:
-        program = make(source, refused=refused, dump_ir=dump_ir, **options)
+        program = at_bounds(make, source, refused=refused, dump_ir=dump_ir, **options)
     except UnsupportedError as error:
         error.target = options["target"]  # what refuses nodes before they are placed does not know it
         raise source.located(error) from error
@@ -150,7 +151,7 @@ def _compiled(
 
 
 def _compile(source: Source[Any], **options: Any) -> Program:
-    return lower_at_bounds(source, **options).with_weights()
+    return lower(source, **options).with_weights()
 
 
 def _compile_specializations(previous: Program | None, source: Source[Any], **options: Any) -> Program:

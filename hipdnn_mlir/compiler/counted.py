@@ -1,7 +1,7 @@
 """Models whose data decides how many rows they return: computed at the largest size, and cut behind the run (adr/0054)."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import onnx
 
@@ -16,8 +16,8 @@ from ..frontend.prepare import Slim, with_shapes
 from ..frontend.shape_inference import DATA_DEPENDENT
 from ..ir.imported import Imported
 from ..passes.pipeline import Runner
-from .lower import lower, lower_to_torch
-from .program import Lowered
+from ..program.schema import ProgramModel
+from .lower import lower_to_torch
 from .samples import at_samples
 from .source import OnnxSource, Source
 
@@ -25,18 +25,30 @@ Cuts = dict[str, list[str]]
 """Output -> per dim the output that says how many of it count, an empty text where all do."""
 
 
-def lower_at_bounds(source: Source[Any], **options: Any) -> Lowered:
-    """As `lower`; where data decides how many rows a model returns, at the most there can be.
+class Compiled(Protocol):
+    """A program, with or without its weights."""
+
+    @property
+    def model(self) -> ProgramModel:
+        """What the file says."""
+
+
+Made = TypeVar("Made", bound=Compiled)
+
+
+def at_bounds(make: Callable[..., Made], source: Source[Any], **options: Any) -> Made:
+    """Make a program of a model; where data decides how many rows the model returns, of the most there can be.
 
     Args:
+        make: compiles a source with the options.
         source: the model.
-        options: as for `lower`.
+        options: among them `shapes`, as for `lower`.
 
     Raises:
-        HipdnnMlirError: as for `lower`.
+        HipdnnMlirError: as `make` does.
     """
     try:
-        return lower(source, **options)
+        return make(source, **options)
     except UnsupportedError as error:
         if not isinstance(source, OnnxSource):
             raise
@@ -44,14 +56,14 @@ def lower_at_bounds(source: Source[Any], **options: Any) -> Lowered:
         sizes = source.sizes(shapes)
         if sizes.is_static:
             model, shapes = with_shapes(model, sizes.at(())), {}
-        made = _counted(model)
-        if made is None:
+        found = _counted(model)
+        if found is None:
             raise
         where, external = source.where, source.external
-        cuts = _cuts(OnnxSource(made.behind, where, external), made, shapes, error)
-        lowered = lower(OnnxSource(made.bounded, where, external), **{**options, "shapes": shapes})
-        lowered.model.counted = cuts
-        return lowered
+        cuts = _cuts(OnnxSource(found.behind, where, external), found, shapes, error)
+        made = make(OnnxSource(found.bounded, where, external), **{**options, "shapes": shapes})
+        made.model.counted = cuts
+        return made
 
 
 def _counted(model: onnx.ModelProto) -> Counted | None:

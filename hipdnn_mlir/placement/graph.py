@@ -139,13 +139,13 @@ def _light_copy(model: onnx.ModelProto) -> onnx.ModelProto:
     graph = light.graph
     graph.name = model.graph.name
     graph.initializer.extend(map(_light, model.graph.initializer))
-    for node in model.graph.node:
-        tensor = _constant(node)
-        if tensor is None:
-            graph.node.append(node)
-        else:
-            graph.initializer.append(_light(tensor))
-    _name_nodes(graph)
+    graph.node.extend(model.graph.node)
+    _name_nodes(graph)  # constants among them, so that names are those of messages and of compiled steps
+    tensors = [_constant(node) for node in graph.node]
+    kept = [node for node, tensor in zip(graph.node, tensors, strict=True) if tensor is None]
+    graph.initializer.extend(_light(tensor) for tensor in tensors if tensor is not None)
+    del graph.node[:]
+    graph.node.extend(kept)
     initialized = {tensor.name for tensor in graph.initializer}  # before IR version 4 they had to be inputs too
     graph.input.extend(value for value in model.graph.input if value.name not in initialized)
     graph.output.extend(model.graph.output)

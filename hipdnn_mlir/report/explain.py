@@ -12,7 +12,7 @@ from hipdnn_mlir_runtime.errors import DynamicDimensionError, ModelError, Reject
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision, find_precision
 
 from ..compiler.compile import ModelLike, has_code, read_source
-from ..compiler.counted import lower_at_bounds
+from ..compiler.counted import at_bounds
 from ..compiler.lower import lower
 from ..compiler.source import OnnxSource, Source
 from ..dynamic.buckets import check_names
@@ -165,7 +165,7 @@ def explain(
         given = {"shapes": sizes.at([*largest.values()])}
     watch = _Watch(largest, target_name(target, precision), until_placed=sizes.is_static or bool(largest))
     try:
-        lower_at_bounds(source, look=watch, **given, **options)
+        at_bounds(lower, source, look=watch, **given, **options)
         found = watch.found[-1]
     except _PlacedError:
         found = watch.found[-1]
@@ -245,7 +245,7 @@ def _with_plans(
         return replace(found, plans_not_asked="operations are rejected, so there is no program of the whole model")
     if found.no_program:
         return replace(found, plans_not_asked="the model has no program")
-    program = lowered_here(lambda refused: lower_at_bounds(source, shapes=shapes, refused=refused, **options)).model
+    program = lowered_here(lambda refused: at_bounds(lower, source, shapes=shapes, refused=refused, **options)).model
     refused = [
         RefusalReport(plan.summary, plan.nodes, plan.reason, [described(program, step) for step in plan.steps])
         for plan in program.refused
