@@ -21,7 +21,7 @@ from ..dynamic.input_sizes import Buckets
 from ..extension import load_extensions
 from ..frontend.constant_branches import computes_nothing
 from ..frontend.container import stand_ins
-from ..frontend.decompositions.steps import steps_along
+from ..frontend.decompositions.steps import has_known_steps, steps_along
 from ..frontend.model_file import is_compiled_ahead, read_model
 from ..frontend.onnx_types import BY_ONNX
 from ..frontend.operands import sizing_operands
@@ -315,7 +315,8 @@ def _structural(graph: OnnxGraph, node: onnx.NodeProto) -> Reject | None:
     steps = steps_along(node)
     if steps and not all(_is_known(graph, name, axis) for name, axis in steps):
         return Reject(node.op_type, "steps", "nodes of as many steps as a run has run on the CPU", node.name)
-    if any(subgraphs(node)) and not steps and not computes_nothing(node):
+    is_written_out = bool(steps) or computes_nothing(node) or has_known_steps(node, graph.constants)
+    if any(subgraphs(node)) and not is_written_out:
         return Reject(node.op_type, "subgraph", "nodes with subgraphs run on the CPU", node.name)
     return None
 

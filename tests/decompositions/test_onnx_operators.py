@@ -152,6 +152,54 @@ def test_scan_gives_the_same_when_its_length_is_known() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+def loop_model(trips: str = "n", condition: str = "go", goes_on: str = "again = Identity (before)") -> onnx.ModelProto:
+    """A loop with two states, of which one grows, values from outside, a result of each step, and a loop in its body."""
+    text = f"""<ir_version: 10, opset_import: ["": 21]>
+    main (float[2] start, float[1, 2] rows, float[1] outer, int64 asked, bool wanted)
+        => (float[2] last, float[m, 2] grown, float[k, 2] all) {{
+        n = Constant <value = int64 {{3}}> () go = Constant <value = bool {{1}}> ()
+        last, grown, all = Loop <body = step (int64 i, bool before, float[2] s, float[r, 2] t)
+            => (bool again, float[2] s2, float[q, 2] t2, float[2] o) {{
+            {goes_on} number = Cast <to = 1> (i) two = Constant <value = int64 {{2}}> () yes = Constant <value = bool {{1}}> ()
+            u = Loop <body = inner (int64 j, bool c, float[2] v) => (bool d, float[2] w) {{
+                d = Identity (c) w = Add (v, number) }}> (two, yes, s)
+            s2 = Mul (u, outer) one = Constant <value = int64[1] {{0}}> () row = Unsqueeze (s2, one)
+            t2 = Concat <axis = 0> (t, row) o = Identity (s) }}> ({trips}, {condition}, start, rows)
+    }}"""
+    return onnx.parser.parse_model(text)
+
+
+@pytest.mark.parametrize("condition", ["go", ""])
+@pytest.mark.parametrize("goes_on", ["again = Identity (before)", "again = Constant <value = bool {1}> ()"])
+def test_loop_gives_the_same_when_its_steps_are_known(condition: str, goes_on: str) -> None:
+    model = loop_model(condition=condition, goes_on=goes_on)
+    feeds = {
+        "start": numbers(2),
+        "rows": numbers(1, 2),
+        "outer": numbers(1),
+        "asked": np.array(2),
+        "wanted": np.array(True),
+    }
+    got = hipdnn_mlir.load(hipdnn_mlir.compile(model)).run(None, feeds)
+    for mine, want in zip(got, run(model, feeds), strict=True):
+        assert mine.shape == want.shape
+        np.testing.assert_allclose(mine, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"trips": "asked"}, "the number of steps is not known at compile time"),
+        ({"trips": ""}, "the number of steps is not known at compile time"),
+        ({"condition": "wanted"}, "the condition is computed by the run"),
+        ({"goes_on": "again = Less (i, asked)"}, "the body computes the condition to go on"),
+    ],
+)
+def test_loop_is_refused_when_the_run_decides_its_steps(change: dict[str, str], reason: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"Loop at 'Loop_[02]': {reason}"):
+        hipdnn_mlir.compile(loop_model(**change))
+
+
 @pytest.mark.parametrize("axis", [-1, 0, 1])
 def test_hardmax_gives_the_same(axis: int) -> None:
     x = np.round(numbers(3, 4, 5))  # with equal maxima

@@ -100,6 +100,31 @@ def test_a_scan_is_placed_when_its_length_is_known(length: int | str, tmp_path: 
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+def _loop(trips: str) -> onnx.ModelProto:
+    """A loop whose body reads a large weight from outside; `trips` is a constant or an input."""
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 17]>
+      g (float[2,{WIDTH}] start, int64 asked) => (float[2,{WIDTH}] y, float[n,2,{WIDTH}] all) {{
+        five = Constant<value=int64 {{5}}>() go = Constant<value=bool {{1}}>() r = Relu(start)
+        last, all = Loop<body = step (int64 i, bool c, float[2,{WIDTH}] s) => (bool d, float[2,{WIDTH}] n, float[2,{WIDTH}] o) {{
+            d = Identity(c) p = MatMul(s, w) number = Cast<to=1>(i) n = Add(p, number) o = Tanh(n) }}>({trips}, go, r)
+        y = Exp(last) }}""")
+    weight = np.random.default_rng(0).standard_normal((WIDTH, WIDTH), np.float32) / WIDTH
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    return model
+
+
+@pytest.mark.parametrize("trips", ["five", "asked"])
+def test_a_loop_is_placed_when_its_steps_are_known(trips: str, tmp_path: Path) -> None:
+    model = _loop(trips)
+    session = make_session(model, tmp_path, options={"placement": "maximal"})
+    nodes = [node for partition in partitions(session) for node in partition]
+    assert (len(nodes) == 3) == (trips == "five")  # the loop is between two others
+    feeds = {"start": np.random.default_rng(1).standard_normal((2, WIDTH), np.float32), "asked": np.array(4)}
+    for got, want in zip(session.run(None, feeds), reference(model, feeds), strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("length", [5, "n"])
 def test_an_lstm_is_placed_when_its_length_is_known(length: int | str, tmp_path: Path) -> None:
     model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 17]>

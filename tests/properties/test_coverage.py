@@ -32,6 +32,7 @@ WITHOUT = {
         "products and sums of its attributes, which tests/decompositions has",
     ),
     **dict.fromkeys(("NonMaxSuppression", "NonZero"), "data decides their sizes, which tests/test_counted_rows.py has"),
+    "Loop": "its body is a graph, which tests/decompositions has",
     "OptionalGetElement": "of tensors it does nothing",
     "OptionalHasElement": "of tensors it is true",
     "PagedGroupQueryAttention": "GroupQueryAttention with caches in pages, which tests/test_paged_caches.py has",

@@ -1,7 +1,9 @@
-"""Scan written out step by step, and Hardmax."""
+"""Scan and Loop written out step by step, and Hardmax."""
 
 from collections.abc import Sequence
 
+import numpy as np
+import onnx
 from onnx import numpy_helper
 
 from ...ops.spec import Refusal
@@ -43,6 +45,54 @@ def scan(call: Call) -> Sequence[str | None]:
         states = results[:split]
         collected.append(results[split:])
     return [*states, *_joined(call, collected)]
+
+
+@decomposes("Loop")
+def loop(call: Call) -> Sequence[str | None]:
+    """Loop of a known number of steps, without a condition that is computed: its body once per step.
+
+    Source: ONNX, Loop-13.
+    """
+    body, trips, condition = call.attr("body"), call.arg(0), call.arg(1)
+    states = [call.need(index) for index in range(2, len(call.node.input))]
+    if trips is None or call.value(trips) is None:
+        raise Refusal("operand", "the number of steps is not known at compile time")
+    steps = call.known_number(trips)
+    if condition is not None and call.value(condition) is None:
+        raise Refusal("operand", "the condition is computed by the run")
+    if condition is not None and not call.known_number(condition):
+        steps = 0
+    if not _goes_on(body):
+        raise Refusal("operand", "the body computes the condition to go on")
+    results = len(body.output) - 1
+    if len(body.input) != len(states) + 2 or results < len(states):
+        raise Refusal("operand", f"{len(states)} states for a body of {len(body.input)} operands and {results} results")
+    if steps > MAX_STEPS or (steps <= 0 and results > len(states)):
+        raise Refusal("shape", f"{steps} steps, expected 1 to {MAX_STEPS}")
+    constants = {tensor.name: call.const(numpy_helper.to_array(tensor)) for tensor in body.initializer}
+    given = [value.name for value in body.input]
+    always = call.const(np.bool_(True))
+    collected: list[list[str]] = []
+    for step in range(steps):
+        names = constants | dict(zip(given, [call.const(np.int64(step)), always, *states], strict=True))
+        instantiate(call, body.node, names, {})
+        found = [names.get(value.name, value.name) for value in body.output[1:]]
+        states = found[: len(states)]
+        collected.append(found[len(states) :])
+    parts = [[call.unsqueeze(value, 0) for value in values] for values in zip(*collected, strict=True)]
+    return [*states, *(call.concat(0, *values) for values in parts)]
+
+
+def _goes_on(body: onnx.GraphProto) -> bool:
+    """Whether a body of a Loop leaves the condition as it is, or says that it holds."""
+    makers = {name: node for node in body.node for name in node.output}
+    constants = {tensor.name: tensor for tensor in body.initializer}
+    name = body.output[0].name
+    while name in makers and makers[name].op_type in ("Identity", "Cast"):
+        name = makers[name].input[0]
+    if name in makers and makers[name].op_type == "Constant":
+        constants.update((name, attribute.t) for attribute in makers[name].attribute if attribute.name == "value")
+    return name == body.input[1].name or (name in constants and bool(numpy_helper.to_array(constants[name]).all()))
 
 
 def _joined(call: Call, collected: Sequence[Sequence[str]]) -> list[str]:

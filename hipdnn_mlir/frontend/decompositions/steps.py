@@ -1,5 +1,7 @@
 """Operators that are written out step by step, once for each number of steps."""
 
+from collections.abc import Container
+
 import onnx
 
 MAX_STEPS = 256
@@ -16,3 +18,14 @@ def steps_along(node: onnx.NodeProto) -> list[tuple[str, int]]:
         return []
     count = attributes["num_scan_inputs"]
     return list(zip(node.input[-count:], attributes.get("scan_input_axes", [0] * count), strict=True))
+
+
+def has_known_steps(node: onnx.NodeProto, constants: Container[str]) -> bool:
+    """Whether a node is a Loop whose number of steps is a constant, and whose condition is none of a run.
+
+    Args:
+        node: the node.
+        constants: names of the values around it that are constants.
+    """
+    trips, condition = (*node.input[:2], "", "")[:2]
+    return node.op_type == "Loop" and trips in constants and (not condition or condition in constants)
