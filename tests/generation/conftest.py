@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import hipdnn_mlir
 from generation.decoders import VOCABULARY, export
 from generation.exporting import new_process
 
@@ -44,6 +45,12 @@ def exported(exporter: Executor, tmp_path_factory: pytest.TempPathFactory) -> Ex
         return made[given]
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def llama_program(exported: Exported) -> hipdnn_mlir.Program:
+    """The program of the Llama, with logits of all tokens; compiled once, which takes seconds."""
+    return hipdnn_mlir.compile(exported("llama") / "model.onnx")
 
 
 @pytest.fixture

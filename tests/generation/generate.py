@@ -18,15 +18,17 @@ import onnxruntime_genai as og
 from hipdnn_mlir_runtime import ort_ep
 
 
-def load(folder: str, provider: str) -> og.Model:
-    """A model on a provider, as named above."""
+def load(folder: str, provider: str, threads: int = 0) -> og.Model:
+    """A model on a provider, as named above; 0 threads are as many as there are CPUs."""
     config = og.Config(folder)
+    config.overlay(json.dumps({"model": {"decoder": {"session_options": {"intra_op_num_threads": threads}}}}))
     config.clear_providers()
     kind, _, precision = provider.partition(":")
     if kind != "cpu":
         name = {"hipdnn": ort_ep.get_ep_name(), "virtual": "hipdnn.virtual"}[kind]
         _register(name)
         config.append_provider(ort_ep.get_ep_name())
+        config.set_provider_option(ort_ep.get_ep_name(), "threads", str(threads))
         if precision:
             config.set_provider_option(ort_ep.get_ep_name(), "precision", precision)
     return og.Model(config)

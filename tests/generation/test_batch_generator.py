@@ -34,9 +34,9 @@ def program(exported: Exported) -> hipdnn_mlir.Program:
 
 
 @pytest.fixture(scope="module")
-def alone(exported: Exported) -> Iterator[Alone]:
+def alone(exported: Exported, llama_program: hipdnn_mlir.Program) -> Iterator[Alone]:
     """What a text gets from a generator with a cache of its own."""
-    with TextGenerator(exported("llama"), max_length=256) as model:
+    with TextGenerator(exported("llama"), program=llama_program, max_length=256) as model:
 
         def generated(prompt: Sequence[int], count: int, **options: Any) -> list[int]:
             (one,) = model.generate(prompt, max_new_tokens=count, stop_tokens=(), **options)
@@ -110,9 +110,9 @@ def _stopped_after(count: int, monkeypatch: pytest.MonkeyPatch) -> threading.Eve
 def _of_genai(folder: Path) -> list[list[int]]:
     """What onnxruntime-genai gives on ONNX Runtime's CPU provider, each prompt alone."""
     og = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
-    config = og.Config(str(folder))
-    config.clear_providers()
-    model = og.Model(config)
+    from generation.generate import load
+
+    model = load(str(folder), "cpu", threads=1)
     found = []
     for prompt, count in zip(PROMPTS, NEW, strict=True):
         params = og.GeneratorParams(model)
@@ -282,8 +282,10 @@ def test_threads_share_a_generator(made: Callable[..., BatchGenerator], alone: A
     assert [found[index] for index in range(len(PROMPTS))] == [alone(prompt, 15) for prompt in PROMPTS]
 
 
-def test_texts_come_in_pieces_and_stop_tokens_end_them(llama: Path, program: hipdnn_mlir.Program) -> None:
-    with TextGenerator(llama, max_length=64) as model:
+def test_texts_come_in_pieces_and_stop_tokens_end_them(
+    llama: Path, program: hipdnn_mlir.Program, llama_program: hipdnn_mlir.Program
+) -> None:
+    with TextGenerator(llama, program=llama_program, max_length=64) as model:
         (want,) = model.generate(TEXT[:30], max_new_tokens=20, stop_tokens=())
         (stopped,) = model.generate(TEXT[:30], max_new_tokens=20, stop_tokens=[want.tokens[5]])
     with BatchGenerator(llama, pages=8, program=program, max_length=64) as batch:
@@ -420,11 +422,9 @@ def test_bad_sizes_are_refused(name: str, exported: Exported) -> None:
         BatchGenerator(exported("llama"), **{"pages": 4, name: 0})
 
 
-def test_programs_without_pages_are_refused(exported: Exported) -> None:
-    folder = exported("llama")
-    program = hipdnn_mlir.compile(folder / "model.onnx")
+def test_programs_without_pages_are_refused(exported: Exported, llama_program: hipdnn_mlir.Program) -> None:
     with pytest.raises(ModelError, match="the caches of the program are no pages; compile it with page_rows"):
-        BatchGenerator(folder, pages=4, program=program)
+        BatchGenerator(exported("llama"), pages=4, program=llama_program)
 
 
 def test_programs_with_pages_are_refused_where_each_text_has_a_cache(

@@ -29,9 +29,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def compiled(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(llama_program: hipdnn_mlir.Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("compiled") / "model.hipdnn"
-    hipdnn_mlir.compile(exported("llama") / "model.onnx").save(path)
+    llama_program.save(path)
     return path
 
 

@@ -19,8 +19,8 @@ from hipdnn_mlir_runtime.errors import ModelError
 
 
 @pytest.fixture(scope="module")
-def model(exported: Exported) -> Iterator[TextGenerator]:
-    with TextGenerator(exported("llama"), max_length=32) as made:
+def model(exported: Exported, llama_program: hipdnn_mlir.Program) -> Iterator[TextGenerator]:
+    with TextGenerator(exported("llama"), program=llama_program, max_length=32) as made:
         yield made
 
 
@@ -87,14 +87,13 @@ def test_values_that_are_null_are_as_if_missing(llama: Path) -> None:
     assert (search.top_k, search.top_p) == (0, 1.0)
 
 
-def test_names_that_the_program_has_not_are_refused(llama: Path, exported: Exported) -> None:
-    program = hipdnn_mlir.compile(exported("llama") / "model.onnx")
+def test_names_that_the_program_has_not_are_refused(llama: Path, llama_program: hipdnn_mlir.Program) -> None:
     change_config(llama, "model", "decoder", "outputs", "logits", to="scores")
-    text = _error(lambda: TextGenerator(llama, program=program))
+    text = _error(lambda: TextGenerator(llama, program=llama_program))
     assert "not an output that is known 'logits': expected" in text
     change_config(llama, "model", "decoder", "outputs", "logits", to="logits")
     change_config(llama, "model", "decoder", "num_hidden_layers", to=3)
-    text = _error(lambda: TextGenerator(llama, program=program))
+    text = _error(lambda: TextGenerator(llama, program=llama_program))
     assert "the program has no input 'past_key_values.2.key'" in text
 
 
@@ -115,9 +114,10 @@ def test_a_use_of_the_masks_length_that_is_not_known_is_refused(llama: Path) -> 
     assert "model.onnx: cannot be read" in _error(lambda: TextGenerator(llama))
 
 
-def test_tokens_are_taken_without_a_tokenizer(llama: Path, exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = hipdnn_mlir.compile(exported("llama") / "model.onnx")
-    with TextGenerator(llama, program=program) as model:
+def test_tokens_are_taken_without_a_tokenizer(
+    llama: Path, llama_program: hipdnn_mlir.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with TextGenerator(llama, program=llama_program) as model:
         want = model.generate("the fox", max_new_tokens=5)
         prompt = model.tokenizer.encode("the fox")
     monkeypatch.setitem(sys.modules, "tokenizers", None)
@@ -127,16 +127,16 @@ def test_tokens_are_taken_without_a_tokenizer(llama: Path, exported: Exported, m
     ):
         if not has_file:
             (llama / "tokenizer.json").unlink()
-        with TextGenerator(llama, program=program) as model:
+        with TextGenerator(llama, program=llama_program) as model:
             (made,) = model.generate(prompt, max_new_tokens=5)
             assert (made.tokens, made.text) == (want[0].tokens, "")
             assert message in _error(lambda: model.generate("the fox"))
             assert message in _error(lambda: model.tokenizer)
 
 
-def test_a_tokenizer_that_cannot_be_read_is_an_error(llama: Path, exported: Exported) -> None:
+def test_a_tokenizer_that_cannot_be_read_is_an_error(llama: Path, llama_program: hipdnn_mlir.Program) -> None:
     (llama / "tokenizer.json").write_text("{}")
-    with TextGenerator(llama, program=hipdnn_mlir.compile(exported("llama") / "model.onnx")) as model:
+    with TextGenerator(llama, program=llama_program) as model:
         assert "tokenizer.json: the package tokenizers cannot read it" in _error(lambda: model.generate("the"))
 
 
@@ -206,7 +206,7 @@ def test_texts_stay_as_they_are_after_an_error(model: TextGenerator) -> None:
     assert tuple(made) == want.tokens
 
 
-def test_a_closed_generator_says_so(exported: Exported) -> None:
-    model = TextGenerator(exported("llama"), max_length=32)
+def test_a_closed_generator_says_so(exported: Exported, llama_program: hipdnn_mlir.Program) -> None:
+    model = TextGenerator(exported("llama"), program=llama_program, max_length=32)
     model.close()
     assert "the session is closed" in _error(lambda: list(model.stream([3])))

@@ -32,9 +32,9 @@ def model(exported: Exported) -> Iterator[TextGenerator]:
 def _reference(folder: Path, prompts: list[list[int]], count: int) -> list[list[int]]:
     """What onnxruntime-genai generates greedily: prompts of a batch are padded on the right."""
     og = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
-    config = og.Config(str(folder))
-    config.clear_providers()
-    model = og.Model(config)
+    from generation.generate import load
+
+    model = load(str(folder), "cpu", threads=1)
     params = og.GeneratorParams(model)
     width = max(map(len, prompts))
     params.set_search_options(max_length=width + count, do_sample=False, batch_size=len(prompts))
@@ -84,9 +84,10 @@ def test_prompts_are_the_same_in_parts(model: TextGenerator, monkeypatch: pytest
     assert [list(one.tokens) for one in made] == want
 
 
-def test_logits_of_the_last_valid_token_alone_are_those_of_the_model(model: TextGenerator) -> None:
-    whole = hipdnn_mlir.compile(model.config.model)
-    with TextGenerator(model.config.folder, program=whole, max_length=128) as other:
+def test_logits_of_the_last_valid_token_alone_are_those_of_the_model(
+    model: TextGenerator, llama_program: hipdnn_mlir.Program
+) -> None:
+    with TextGenerator(model.config.folder, program=llama_program, max_length=128) as other:
         found = []
         for one in (model, other):
             sequences = one.start(3)

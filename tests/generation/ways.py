@@ -183,5 +183,6 @@ def _rows(generator: og.Generator, count: int) -> Rows:
 
 def generated(folder: str, provider: str, ways: Sequence[str]) -> dict[str, Any]:
     """What each of the `WAYS` gives; the provider is as for `generation.generate`."""
-    model = load(folder, provider)
+    # Of models this small, more threads mostly wait for each other, and keep the CPUs busy with that.
+    model = load(folder, provider, threads=1)
     return {way: WAYS[way](model) for way in ways}
