@@ -17,6 +17,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hipdnn_mlir
+from drawing import every
 from host_engines.host_graph import library_path
 
 BOUND = re.compile(
@@ -161,8 +162,7 @@ def loaded_alone(package: str) -> list[str]:
     return execute(THEIRS[package] + LOADED_OPENMP, Path(), {}).split()
 
 
-@pytest.mark.parametrize("order", ["before", "after"])
-@pytest.mark.parametrize("package", THEIRS)
+@pytest.mark.parametrize(("package", "order"), every(3, THEIRS, ["before", "after"]))
 def test_openmp_is_each_librarys_own_when_a_package_is_imported(
     package: str, order: str, folder: Path, tmp_path: Path
 ) -> None:
