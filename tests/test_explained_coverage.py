@@ -80,10 +80,10 @@ def test_rejects_of_one_reason_are_one_group_with_what_would_help() -> None:
 
 
 def test_operators_are_named_as_the_model_writes_them_when_they_became_others() -> None:
-    found = hipdnn_mlir.explain(_model("g (float[2,3,3] x) => (float[2,3,3] y) { y = Bernoulli(x) }"))
+    found = hipdnn_mlir.explain(_model("g (float[2,3] x) => (int32[2,1] y) { y = Multinomial(x) }"))
     (group,) = found.reject_groups
-    assert (group.op, group.operator) == ("torch.aten.bernoulli", "Bernoulli (torch.aten.bernoulli)")
-    assert "Bernoulli (torch.aten.bernoulli)" in str(found)
+    assert (group.op, group.operator) == ("torch.aten.multinomial", "Multinomial (torch.aten.multinomial)")
+    assert "Multinomial (torch.aten.multinomial)" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,7 @@ def test_operators_are_named_as_the_model_writes_them_when_they_became_others() 
             Reject("Op", DATA_DEPENDENT, "the shape of its result depends on data"), [], ["n"],
             "run the model in ONNX Runtime, which computes shapes as it goes",
         ),
+        (Reject("Op", "random", "no"), [], [], "give the node the attribute seed"),
         (Reject("Op", "rank", "no"), [], [], ""),
     ],
 )  # fmt: skip

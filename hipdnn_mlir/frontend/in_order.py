@@ -9,7 +9,7 @@ from onnx import numpy_helper
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .shape_inference import static_dims
-from .subgraphs import reads
+from .subgraphs import drop_unused
 
 _GATHERS = ("Gather", "GatherND")
 _MOVES = (*_GATHERS, "ScatterND")
@@ -43,7 +43,7 @@ def without_gathers_in_order(model: onnx.ModelProto) -> onnx.ModelProto:
         del node.attribute[:]
         node.input[:] = [node.input[0 if node.op_type in _GATHERS else 2], shape]
         node.op_type = "Reshape"
-    _drop_unused(graph)
+    drop_unused(graph)
     return made
 
 
@@ -91,15 +91,3 @@ def _known(
     single = onnx.helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)
     (found,) = ReferenceEvaluator(single).run(None, {})
     return np.asarray(found)
-
-
-def _drop_unused(graph: onnx.GraphProto) -> None:
-    """Drop nodes whose results nothing reads."""
-    used = {value.name for value in graph.output}
-    kept = []
-    for node in reversed(graph.node):
-        if used.intersection(node.output):
-            used.update(reads(node))
-            kept.append(node)
-    del graph.node[:]
-    graph.node.extend(reversed(kept))

@@ -29,7 +29,7 @@ from .shape_inference import SizesContradictError, drop_contradicted, static_dim
 from .sizing_inputs import sizing_inputs
 from .sizing_rules import Numbers
 from .square_masks import widen_square_masks
-from .subgraphs import name_apart, name_default_domain
+from .subgraphs import drop_unused, name_apart, name_default_domain
 
 logger = logging.getLogger(__name__)
 
@@ -151,6 +151,7 @@ def _without_weights(
     check_model(slim, where)
     check_element_types(slim, where)
     slim = _upgrade(inline_local_functions(slim), where)
+    drop_unused(slim.graph)
     drop_dropout(slim)
     widen_square_masks(slim.graph)
     move_integers(slim.graph)

@@ -39,6 +39,18 @@ def reads(node: onnx.NodeProto) -> Iterator[str]:
         yield from (value.name for value in inner.output)
 
 
+def drop_unused(graph: onnx.GraphProto) -> None:
+    """Drop nodes whose results nothing reads, in place."""
+    used = {value.name for value in graph.output}
+    kept = []
+    for node in reversed(graph.node):
+        if used.intersection(node.output):
+            used.update(reads(node))
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(reversed(kept))
+
+
 def name_apart(graph: onnx.GraphProto) -> None:
     """Rename values of a graph's subgraphs whose names stand for other values in other subgraphs, in place.
 

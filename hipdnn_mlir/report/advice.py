@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hipdnn_mlir_runtime.errors import NO_ROW, Reject
 
+from ..frontend.decompositions.random_numbers import RANDOM
 from ..frontend.shape_inference import DATA_DEPENDENT
 
 NEW_OPERATOR = "write its operator in Python (docs/extending.md)"
@@ -15,6 +16,7 @@ _ADVICE = {
     "plan": "compile for what the library here takes, or update the library",
     "operand": "make the operand a constant of the model",
     "compiled": "place the original model",
+    RANDOM: "give the node the attribute seed",
 }
 
 

@@ -180,6 +180,8 @@ def explain(
         elif isinstance(source, OnnxSource):
             logger.info("the whole model cannot be imported, so partitions are explained: %s", error)
             found = _in_partitions(source, sizes, error.rejects, options)
+            if not found.rejects:  # all nodes have a place at the sizes that are shown
+                found = replace(found, no_program=str(error))
         else:
             raise source.located(error) from error
     found = with_coverage(found, model_nodes(source, watch.shapes), list(sizes.table.symbols))

@@ -20,9 +20,9 @@ MOST_REASONS = 3
 _HEAD = f"""# Conformance: the node cases of onnx
 
 Made by `python tests/onnx_backend/report.py --coverage docs/coverage.md` from a run of every node case of onnx {onnx.__version__}; a test
-compares. A case passes where the whole model is one program on target `host` and its results are those that onnx states. Whatever does not
-pass is rejected before it runs, with a reason that names the node; none is wrong. Cases that onnx writes out in other operators count for
-the operator that they write out.
+compares. A case passes where the whole model is one program on target `host` and its results are those that onnx states; random ones
+with a seed, those of onnx's reference implementation. Whatever does not pass is rejected before it runs, with a reason that names the
+node; none is wrong. Cases that onnx writes out in other operators count for the operator that they write out.
 
 """
 

@@ -339,3 +339,17 @@ def test_names_of_a_model_do_not_reach_the_terminal_as_commands(cache_dir: Path,
     ours = [line for line in capfd.readouterr().err.split("\n") if "libhipdnn_ep" in line and "owned" in line]
     assert any(r"\x1b]0;owned\x07\x9b2J" in line for line in ours)
     assert not any(text in line for line in ours for text in ("\x1b]", "\x07", "\x9b"))
+
+
+@pytest.mark.parametrize(("attribute", "left"), [("seed = 2.0", []), ("scale = 1.0", ["n_r"])])
+def test_random_numbers_are_placed_when_a_seed_makes_them_the_same_at_each_run(
+    attribute: str, left: list[str], cache_dir: Path
+) -> None:
+    model = build(
+        f"g (float[3,4] x) => (float[3,4] y) {{ a = Relu(x) r = RandomNormalLike<{attribute}>(a) y = Add(a, r) }}"
+    )
+    session = sessions.make_session(model, cache_dir, options=MAXIMAL)
+    assert sessions.placed_nodes(session)[1] == left
+    feeds = {"x": normal(3, 4)}
+    is_same = np.array_equal(session.run(None, feeds)[0], session.run(None, feeds)[0])
+    assert is_same == (not left)

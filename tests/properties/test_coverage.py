@@ -37,6 +37,10 @@ WITHOUT = {
     "OptionalHasElement": "of tensors it is true",
     "PagedGroupQueryAttention": "GroupQueryAttention with caches in pages, which tests/test_paged_caches.py has",
     "QLinearMatMulWithBias": "a quantized product with a bias, which tests/test_quantized_models.py has",
+    **dict.fromkeys(
+        ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        "constants of a seed, which tests/decompositions has",
+    ),
     "RoiAlign": "rows that are gathered, times weights, which tests/decompositions has",
     "Scan": "its body is a graph, which tests/decompositions has",
     "SkipGroupNorm": "neither ONNX Runtime's CPU provider nor onnx has it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from .call import CONTRIB, Array, Call
+from .call import CONTRIB, Array, Call, Known
 from .draws import F32, MATMUL_FLOATS, Dims, array_of, dims_of, flag, generator, ints, one_of
 from .operators import Draw, operator
 
@@ -206,4 +206,9 @@ def _loss(draw: Draw, op: str) -> Call:
 
 @operator("Dropout")
 def _dropout(draw: Draw, op: str) -> Call:
-    return Call(op, [array_of(draw, F32, dims_of(draw))])
+    if draw(st.booleans()):
+        return Call(op, [array_of(draw, F32, dims_of(draw))])
+    ratio, training = np.array(one_of(draw, 0.0, 0.25, 0.7), np.float32), np.array(draw(st.integers(0, 3)) > 0)
+    rest = [Known(ratio) if draw(st.booleans()) else ratio, Known(training) if draw(st.booleans()) else training]
+    x = array_of(draw, F32, dims_of(draw))
+    return Call(op, [x, *rest], {"seed": draw(st.integers(0, 2**31 - 1))}, results=(True, True), reference="bits")

@@ -59,12 +59,14 @@ def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     left, has_dropped = None, False
     while True:
         decomposed = [decompose(model, has_one_size=len(models) == 1) for model in models]
-        rejects = [reject for _, found in decomposed for reject in found]
+        rejects = [reject for found in decomposed for reject in found.rejects]
         if left is not None and len(rejects) >= left:
             raise UnsupportedError(rejects)
-        folded = fold_constants([model for model, _ in decomposed])
+        folded = fold_constants([found.model for found in decomposed])
         facts += folded[0].facts
-        large = [before | found.large for before, found in zip(large, folded, strict=True)]
+        large = [
+            before | made.large | found.large for before, made, found in zip(large, decomposed, folded, strict=True)
+        ]
         models, left = [found.model for found in folded], len(rejects) or None
         # Sizes that were computed tell more of what the model declares wrongly; once, whatever inference makes of the rest.
         asks_again = not rejects and not has_dropped and sum(map(drop_contradicted, models)) > 0

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ from hipdnn_mlir_runtime.errors import Reject
 from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
+from ..constant_folding import MAX_FOLDED_ELEMENTS
 from ..shape_inference import infer_shapes, node_results
 from ..subgraphs import all_nodes, subgraphs
 from .call import Call
@@ -25,24 +27,35 @@ MAX_DEPTH = 8
 _VALUE_ELEMENTS = 1024
 
 
-def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> tuple[onnx.ModelProto, list[Reject]]:
+class Decomposed(NamedTuple):
+    """A model with operators decomposed.
+
+    Attributes:
+        model: the model.
+        rejects: the nodes that stay because something about their operands is not known or not covered.
+        large: constants too large for an initializer, which are inputs of the model.
+    """
+
+    model: onnx.ModelProto
+    rejects: list[Reject]
+    large: dict[str, Array]
+
+
+def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> Decomposed:
     """Replace every operator that has a decomposition.
 
     Args:
         model: without large initializers; not modified.
         has_one_size: whether its sizes are those of every run, and not a sample of several.
 
-    Returns:
-        The model, and the nodes that stay because something about their operands is not known or not covered.
-
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
         SizesContradictError: those of one node's operands do not.
     """
     if not any(decomposition(node) for node in all_nodes(model.graph)):
-        return model, []
+        return Decomposed(model, [], {})
     decomposer = _Decomposer(infer_shapes(model), has_one_size)
-    return decomposer.run(), decomposer.rejects
+    return Decomposed(decomposer.run(), decomposer.rejects, decomposer.large)
 
 
 def _opset(model: onnx.ModelProto) -> int:
@@ -66,6 +79,7 @@ class _Decomposer:
         self._depth = 0
         self._count = 0
         self.rejects: list[Reject] = []
+        self.large: dict[str, Array] = {}
 
     def run(self) -> onnx.ModelProto:
         """Decompose all nodes."""
@@ -83,6 +97,8 @@ class _Decomposer:
             result.opset_import.append(onnx.helper.make_opsetid(HIPDNN_DOMAIN, 1))
         used = {name for node in all_nodes(result.graph) for name in node.input}
         result.graph.initializer.extend(self._constants[name] for name in self._pool.values() if name in used)
+        for name in self.large:
+            result.graph.input.append(onnx.helper.make_value_info(name, self._types[name]))
         return result
 
     def _declare(self, graph: onnx.GraphProto) -> None:
@@ -133,6 +149,12 @@ class _Decomposer:
         return tensor if tensor is not None and math.prod(tensor.dims) <= _VALUE_ELEMENTS else None
 
     def constant(self, array: Array) -> str:
+        if array.size > MAX_FOLDED_ELEMENTS:
+            name = self.fresh("constant")
+            self.large[name] = array
+            kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            self._types[name] = onnx.helper.make_tensor_type_proto(kind, array.shape)
+            return name
         key = (array.dtype.str + array.dtype.name, array.shape, array.tobytes())
         if key not in self._pool:
             name = self._pool[key] = self.fresh("constant")

@@ -20,6 +20,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     pooling,
     quantized,
     quantized_matmul,
+    random_numbers,
     recurrent,
     reductions,
     rotary,
@@ -43,7 +44,6 @@ KEPT = {
         "the compiler has it, or what torch-mlir makes of it",
     ),
     "Range": "its body is a loop; the compiler has it",
-    "Bernoulli": "random numbers",
     "SequenceMap": "sequences",
 }  # fmt: skip
 """Operators that stay although their schema has a function body, and why."""
