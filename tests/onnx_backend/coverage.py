@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import onnx
 
 from onnx_backend.node_cases import node_cases
+from onnx_backend.refusals import CLASSES, class_of
 
 Results = Mapping[str, Mapping[str, Any]]
 
@@ -42,17 +44,35 @@ def to_coverage(results: Results) -> str:
     for name in results:
         by_operator[operator_of[name]].append(name)
     counts = Counter(result["status"] for result in results.values())
+    classes = _classes(results)
+    totals = Counter(classes.values())
     lines = [
         f"{len(results)} cases: {counts['passed']} passed, {counts['rejected']} rejected, {counts['failed']} wrong.",
         "",
-        "| operator | cases | passed | the others are rejected because |",
-        "| --- | ---: | ---: | --- |",
+        "Each of those rejected is of one class:",
+        "",
+        *(_item(f"**{name}**: {totals[name]}. {meaning}") for name, meaning in CLASSES.items()),
+        "",
+        "| operator | cases | passed | class of the others | which are rejected because |",
+        "| --- | ---: | ---: | --- | --- |",
     ]
     for operator in sorted(by_operator):
         names = by_operator[operator]
         passed = sum(results[name]["status"] == "passed" for name in names)
-        lines.append(f"| {operator} | {len(names)} | {passed} | {_reasons(results, names)} |")
+        of_others = Counter(classes[name] for name in names if name in classes)
+        told = "; ".join(f"{name}: {of_others[name]}" for name in CLASSES if of_others[name])
+        lines.append(f"| {operator} | {len(names)} | {passed} | {told} | {_reasons(results, names)} |")
     return _HEAD + "\n".join(lines) + "\n"
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(f"- {text}", 150, subsequent_indent="  ")
+
+
+def _classes(results: Results) -> dict[str, str]:
+    """Case -> its class, of those that are rejected."""
+    rejected = {name: result["reasons"] for name, result in results.items() if result["status"] == "rejected"}
+    return {name: class_of(operators()[name], node_cases()[name].model, rejected[name]) for name in rejected}
 
 
 def _reasons(results: Results, names: list[str]) -> str:
