@@ -1,6 +1,6 @@
 """Models whose data decides how many rows they return: computed at the largest size, and cut behind the run (adr/0054)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import onnx
@@ -8,12 +8,13 @@ import onnx
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, Reject, UnsupportedError
 
 from ..dynamic.buckets import BucketedSizes
-from ..dynamic.input_sizes import Shapes
+from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
 from ..frontend.counted import Counted, counted
 from ..frontend.prepare import Slim, with_shapes
 from ..frontend.shape_inference import DATA_DEPENDENT
+from ..frontend.sizes.samples import Samples
 from ..ir.imported import Imported
 from ..passes.pipeline import Runner
 from ..program.schema import ProgramModel
@@ -60,10 +61,18 @@ def at_bounds(make: Callable[..., Made], source: Source[Any], **options: Any) ->
         if found is None:
             raise
         where, external = source.where, source.external
-        cuts = _cuts(OnnxSource(found.behind, where, external), found, shapes, error)
+        cuts = _cuts(_Behind(found.behind, where, external), found, shapes, error)
         made = make(OnnxSource(found.bounded, where, external), **{**options, "shapes": shapes})
         made.model.counted = cuts
         return made
+
+
+class _Behind(OnnxSource):
+    """What is behind the rows, looked at for one set of sample sizes: what fails there is refused."""
+
+    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
+        """The first of the model's."""
+        yield next(super().samples(sizes))
 
 
 def _counted(model: onnx.ModelProto) -> Counted | None:

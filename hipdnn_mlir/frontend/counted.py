@@ -13,6 +13,8 @@ from .subgraphs import reads
 OPERATORS = {"NonZero": POSITIONS, "Compress": SELECTED, "NonMaxSuppression": CHOSEN}
 """Operators of ONNX -> what they become: the same at the largest size, and a result behind theirs, i64[1], with the number of rows."""
 
+MAX_OPERATORS = 8
+"""More of them make models with lists of lists, of which none has been met that could be followed; each is a dynamic dimension."""
 MAX_BOXES = 1 << 16
 """How many boxes of a class are chosen where the number of boxes is not known."""
 
@@ -52,7 +54,7 @@ class Counted:
 
 
 def counted(model: onnx.ModelProto) -> Counted | None:
-    """A model in two forms; None where it has no such operator, one needs the rows of another, or there is no bound.
+    """A model in two forms; None where it has no or too many such operators, one needs the rows of another, or there is no bound.
 
     Args:
         model: not modified.
@@ -62,7 +64,7 @@ def counted(model: onnx.ModelProto) -> Counted | None:
     """
     model = _named(model)
     nodes = [node for node in model.graph.node if not node.domain and node.op_type in OPERATORS]
-    if not nodes or _meet(model.graph, nodes):
+    if not 0 < len(nodes) <= MAX_OPERATORS or _meet(model.graph, nodes):
         return None
     most = {node.output[0]: _most(model, node) for node in nodes if node.op_type == "NonMaxSuppression"}
     if not all(most.values()):
