@@ -262,7 +262,7 @@ def test_child_that_dies_for_want_of_memory_is_no_defect(
 
 
 DEADLY = {
-    "Unique": "(float[6] x) => (float[6] y) { y = Unique(x) }",
+    "Unique": "(float[6] x) => (float[6] y) { y = Unique<axis = 0>(x) }",
     "ReduceLogSumExp": "(float[2,3] x, int64[1] a) => (float[2,3] y) { y = ReduceLogSumExp(x, a) }",
     "ReduceSum": "(float[2,2] x, int64[1] a) => (float[2] y) { y = ReduceSum<keepdims = 0>(x, a) }",
     "LayerNormalization": "(float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization<axis = 100>(x, s) }",

@@ -37,6 +37,10 @@ MODELS = {
     "elements": "g (int32[6,5] x, bool[30] c) => (int32[n] y) { y = Compress(x, c) }",
     "two numbers of rows": """g (float[6,5] x, bool[6] c, bool[5] d) => (float[n,5] y, float[6,m] z, float[6,5] w) {
         a = Compress<axis=0>(x, c) y = Relu(a) z = Compress<axis=1>(x, d) w = Exp(x) }""",
+    "different elements": "g (float[4,5] x) => (float[n] y, int64[n] i, int64[20] j, int64[n] c) { y, i, j, c = Unique(x) }",
+    "different elements as they come": """g (int64[4,5] x) => (int64[n] y, int64[n] i, int64[20] j, int64[n] c) {
+        y, i, j, c = Unique<sorted=0>(x) }""",
+    "how often one comes": "g (int64[7] x) => (int64[n] c) { y, i, j, c = Unique(x) }",
     "boxes": BOXES,
 }
 

@@ -36,7 +36,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "a whole program": ("g (float[n,8] x) => (float[n,8] y) { y = Softmax(x) }", {}),
     "a whole program in buckets": ("g (float[n,8] x) => (float[n,8] y) { y = Softmax(x) }", {"buckets": {"n": [4, 8]}}),
     "exact sizes": ("g (float[3,8] x) => (float[3,8] y) { y = Softmax(x) }", {}),
-    "a node without a place": ("g (float[n,8] x) => (float[m] y) { r = Relu(x) y = Unique(r) }", {}),
+    "a node without a place": ("g (float[n,8] x) => (float[m] y) { r = Relu(x) y = Unique<axis=0>(r) }", {}),
 }
 
 

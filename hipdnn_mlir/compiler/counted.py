@@ -116,6 +116,8 @@ def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedE
 
     try:
         at_samples(behind, behind.sizes(shapes), look)
+    except UnsupportedError:  # rows or not, something has no place
+        raise error from None
     except HipdnnMlirError as other:
         raise _refused(made, error, str(other)) from other
     if reasons:
@@ -125,9 +127,8 @@ def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedE
 
 def _refused(made: Counted, error: UnsupportedError, reason: str, name: str | None = None) -> UnsupportedError:
     """Why the rows of an operator cannot fill their bound."""
-    operators = {reject.node: reject.op for reject in error.rejects}
     rows = next((each for each in made.rows if each.name == name), made.rows[0])
     most = "most" if rows.bound is None else str(rows.bound)
     told = f"data decides how many rows it has, and what follows does not take the {most} there can be: {reason}"
-    reject = Reject(operators.get(rows.node, rows.node), DATA_DEPENDENT, told, rows.node)
+    reject = Reject(rows.operator, DATA_DEPENDENT, told, rows.node)
     return UnsupportedError([reject], target=error.target, where=error.where)

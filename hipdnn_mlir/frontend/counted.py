@@ -7,11 +7,13 @@ import onnx
 
 from ..ops.registry import HIPDNN_DOMAIN
 from .prepare import name_nodes
-from .shape_inference import CHOSEN, POSITIONS, SELECTED, attributes_of, infer_shapes, ints
+from .shape_inference import CHOSEN, DISTINCT, POSITIONS, SELECTED, attributes_of, infer_shapes, ints
 from .subgraphs import reads
 
-OPERATORS = {"NonZero": POSITIONS, "Compress": SELECTED, "NonMaxSuppression": CHOSEN}
+OPERATORS = {"NonZero": POSITIONS, "Compress": SELECTED, "NonMaxSuppression": CHOSEN, "Unique": DISTINCT}
 """Operators of ONNX -> what they become: the same at the largest size, and a result behind theirs, i64[1], with the number of rows."""
+_RESULTS = {"Unique": 4}
+"""How many results an operator has, where that is not one. The third one of Unique has as many rows as its operand."""
 
 MAX_OPERATORS = 8
 """More of them make models with lists of lists, of which none has been met that could be followed; each is a dynamic dimension."""
@@ -21,19 +23,19 @@ MAX_BOXES = 1 << 16
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one node's result.
+    """The rows of one node's results.
 
     Attributes:
         node: its name.
-        value: its result.
-        axis: the dim that is the number of rows.
+        operator: as ONNX calls it.
+        axes: result -> the dim that is the number of rows; None where it has that number of none.
         bound: the most there can be; None where that depends on dynamic dimensions.
         name: of the dim, and of the value that says how many there are, i64[1].
     """
 
     node: str
-    value: str
-    axis: int
+    operator: str
+    axes: Mapping[str, int | None]
     bound: int | None
     name: str
 
@@ -63,34 +65,47 @@ def counted(model: onnx.ModelProto) -> Counted | None:
         onnx.shape_inference.InferenceError: shapes do not fit.
     """
     model = _named(model)
-    nodes = [node for node in model.graph.node if not node.domain and node.op_type in OPERATORS]
+    nodes = [node for node in model.graph.node if _is_taken(node)]
     if not 0 < len(nodes) <= MAX_OPERATORS or _meet(model.graph, nodes):
         return None
-    most = {node.output[0]: _most(model, node) for node in nodes if node.op_type == "NonMaxSuppression"}
+    most = {_key(node): _most(model, node) for node in nodes if node.op_type == "NonMaxSuppression"}
     if not all(most.values()):
         return None
     taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
-    names = {node.output[0]: _fresh(_name(model.graph, node), taken) for node in nodes}
+    names = {_key(node): _fresh(_name(model.graph, node), taken) for node in nodes}
     bounded = _bounded(model, names, most)
     found = infer_shapes(bounded).graph
-    types = {value.name: value for value in (*found.input, *found.value_info, *found.output)}
+    values = (*found.input, *found.value_info, *found.output)
+    types = {value.name: value for value in values if value.type.tensor_type.HasField("shape")}
     rows = []
     for node in nodes:
-        value = node.output[0]
-        shape = types[value].type.tensor_type.shape if value in types else None
-        if shape is None:
+        if any(name not in types for name in _results(node)):
             return None
-        axis = _axis(node, len(shape.dim))
-        dim = shape.dim[axis]
-        if dim.HasField("dim_value") and not dim.dim_value:
+        axes = {name: _axis(node, name, types[name]) for name in _results(node)}
+        dims = [types[name].type.tensor_type.shape.dim[axis] for name, axis in axes.items() if axis is not None]
+        if not dims or any(dim.HasField("dim_value") and not dim.dim_value for dim in dims):
             return None
-        bound = dim.dim_value if dim.HasField("dim_value") else None
-        rows.append(Rows(node.name, value, axis, bound, names[value]))
-        if (
-            node.op_type == "Compress" and len(shape.dim) > 1
-        ):  # the other dims with their names, which our inference drops
-            types[value].type.tensor_type.shape.CopyFrom(types[node.input[0]].type.tensor_type.shape)
+        rows.append(Rows(node.name, node.op_type, axes, int(dims[0].dim_value) or None, names[_key(node)]))
+        if node.op_type == "Compress" and attributes_of(node).get("axis") is not None:
+            # The other dims with their names, which our inference drops.
+            types[node.output[0]].type.tensor_type.shape.CopyFrom(types[node.input[0]].type.tensor_type.shape)
     return Counted(tuple(rows), bounded, _behind(model, rows, types))
+
+
+def _is_taken(node: onnx.NodeProto) -> bool:
+    """Whether a node has such an operator; Unique along an axis, which compares slices, is not known here."""
+    if node.domain or node.op_type not in OPERATORS:
+        return False
+    return node.op_type != "Unique" or "axis" not in attributes_of(node)
+
+
+def _results(node: onnx.NodeProto) -> list[str]:
+    return [name for name in node.output if name]
+
+
+def _key(node: onnx.NodeProto) -> str:
+    """What a node is known by."""
+    return _results(node)[0]
 
 
 def _named(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -101,24 +116,28 @@ def _named(model: onnx.ModelProto) -> onnx.ModelProto:
     return made
 
 
-def _axis(node: onnx.NodeProto, rank: int) -> int:
+def _axis(node: onnx.NodeProto, result: str, value: onnx.ValueInfoProto) -> int | None:
+    """The dim of a result that is the number of rows, if any."""
+    if node.op_type == "Unique":
+        return None if list(node.output).index(result) == 2 else 0
     axis = 1 if node.op_type == "NonZero" else attributes_of(node).get("axis")
-    return 0 if axis is None else int(axis) % rank
+    return 0 if axis is None else int(axis) % len(value.type.tensor_type.shape.dim)
 
 
 def _name(graph: onnx.GraphProto, node: onnx.NodeProto) -> str:
     """What the model calls the number of rows, or one made of the node's name."""
     for value in (*graph.value_info, *graph.output):
         dims = value.type.tensor_type.shape.dim
-        if value.name == node.output[0] and dims:
-            return str(dims[_axis(node, len(dims))].dim_param) or f"{value.name}.rows"
-    return f"{node.output[0]}.rows"
+        axis = _axis(node, value.name, value) if value.name in _results(node) and dims else None
+        if axis is not None:
+            return str(dims[axis].dim_param) or f"{value.name}.rows"
+    return f"{_key(node)}.rows"
 
 
 def _meet(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> bool:
     """Whether one of the nodes reads what follows from the rows of another."""
     following: set[str] = set()
-    wanted = {node.output[0] for node in nodes}
+    wanted = {name for node in nodes for name in _results(node)}
     for node in graph.node:
         if not following.isdisjoint(reads(node)):
             if wanted.intersection(node.output):
@@ -133,11 +152,13 @@ def _bounded(model: onnx.ModelProto, names: Mapping[str, str], most: Mapping[str
     made.CopyFrom(model)
     _forget_sizes(made.graph)
     for node in made.graph.node:
-        if node.output and node.output[0] in names:
-            if node.output[0] in most:
-                node.attribute.append(onnx.helper.make_attribute("most", most[node.output[0]]))
+        key = next(iter(_results(node)), "")
+        if key in names:
+            if key in most:
+                node.attribute.append(onnx.helper.make_attribute("most", most[key]))
+            node.output.extend([""] * (_RESULTS.get(node.op_type, 1) - len(node.output)))
+            node.output.append(names[key])
             node.op_type, node.domain = OPERATORS[node.op_type], HIPDNN_DOMAIN
-            node.output.append(names[node.output[0]])
     counts = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, [1]) for name in names.values())
     made.graph.output.extend(counts)
     made.opset_import.append(onnx.helper.make_opsetid(HIPDNN_DOMAIN, 1))
@@ -167,17 +188,18 @@ def _behind(model: onnx.ModelProto, rows: Sequence[Rows], types: Mapping[str, on
     graph = made.graph
     taken = {name for node in graph.node for name in (*node.input, *node.output)}
     given = []
-    for each in rows:
+    made_elsewhere = {name: (each, axis) for each in rows for name, axis in each.axes.items()}
+    for name, (each, axis) in made_elsewhere.items():
         value = graph.input.add()
-        value.CopyFrom(types[each.value])
-        value.name = _fresh(f"{each.value}.given", taken)
-        value.type.tensor_type.shape.dim[each.axis].dim_param = each.name
-        given.append(onnx.helper.make_node("Identity", [value.name], [each.value], each.node))
+        value.CopyFrom(types[name])
+        value.name = _fresh(f"{name}.given", taken)
+        if axis is not None:
+            value.type.tensor_type.shape.dim[axis].dim_param = each.name
+        given.append(onnx.helper.make_node("Identity", [value.name], [name], each.node))
     wanted = {value.name for value in graph.output}
-    made_elsewhere = {each.value for each in rows}
     kept = []
     for node in reversed(graph.node):
-        if wanted.intersection(node.output) and not made_elsewhere.intersection(node.output):
+        if wanted.intersection(node.output) and made_elsewhere.keys().isdisjoint(node.output):
             wanted.update(reads(node))
             kept.append(node)
     nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in reversed(kept)]

@@ -40,13 +40,12 @@ CODES, OF_CODES = "Codes", "OfCodes"
 BITS = "Bits"
 """BitCast for models of versions that lack it; of the same name as ONNX's, it would keep onnx's reference implementation from loading."""
 RESULTS.update(dict.fromkeys(((HIPDNN_DOMAIN, name) for name in (CODES, OF_CODES, BITS)), _retyped))
-POSITIONS, SELECTED, CHOSEN = "Positions", "Selected", "Chosen"
-"""NonZero, Compress and NonMaxSuppression at the largest size that their results can have, with the number of rows as i64[1]."""
+POSITIONS, SELECTED, CHOSEN, DISTINCT = "Positions", "Selected", "Chosen", "Distinct"
+"""NonZero, Compress, NonMaxSuppression and Unique at the largest size that their results can have, with the number of rows as i64[1]."""
 _ONE = TensorType((1,), I64)
 
 
-def _positions(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
-    del attributes
+def _positions(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
     (x,) = operands
     if x is None or not x.dims:
         raise Refusal("operand", "NonZero of a scalar")
@@ -74,17 +73,23 @@ def _chosen(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]
     return [TensorType((_product((*scores.dims[:2], attributes.get("most", 0))), 3), I64), _ONE]
 
 
+def _distinct(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
+    (x,) = operands
+    if x is None:
+        raise Refusal("operand", "an operand is missing")
+    size = _product(x.dims)
+    numbers = TensorType((size,), I64)
+    return [TensorType((size,), x.dtype), numbers, numbers, numbers, _ONE]
+
+
 def _product(dims: Sequence[int | None]) -> int | None:
     """How many elements dims have, where all are known."""
     known = [size for size in dims if size is not None]
     return math.prod(known) if len(known) == len(dims) else None
 
 
-RESULTS.update(
-    zip(
-        ((HIPDNN_DOMAIN, name) for name in (POSITIONS, SELECTED, CHOSEN)), (_positions, _selected, _chosen), strict=True
-    )
-)
+_COUNTED: dict[str, Results] = {POSITIONS: _positions, SELECTED: _selected, CHOSEN: _chosen, DISTINCT: _distinct}
+RESULTS.update({(HIPDNN_DOMAIN, name): results for name, results in _COUNTED.items()})
 
 
 class _Attributes(Mapping[str, Any]):

@@ -25,7 +25,7 @@ NO_ROW = "Op: the op table has no row for it [no-row]"
         ("g (float[4] x) => (float[4] y) { y = Bernoulli(x) }", "Bernoulli: random numbers [random]", "by design"),
         ("g (float[4] x, int64[1] n) => (float[2] y) { y = Slice(x, n, n) }", "Slice: 'ends' decides [operand]", "sizes"),
         ("g (float[4] x) => (float[4] y) { y = Abs(x) }", "Abs: something new [rank]", "not done yet"),
-        ("g (float[4] x) => (float[2] y) { y = Unique(x) }", NO_ROW, "not done yet"),
+        ("g (float[4] x) => (float[2] y) { y = Unique<axis=0>(x) }", NO_ROW, "not done yet"),
         ("g (float[4] x, int64[1] n) => (float[2] y) { y = MaxUnpool(x, n, n) }", NO_ROW, "not done yet"),
     ],
 )  # fmt: skip

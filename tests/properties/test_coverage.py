@@ -17,8 +17,8 @@ WITHOUT = {
     "BiasAdd": "neither ONNX Runtime's CPU provider nor onnx has it",
     "BiasSplitGelu": "neither ONNX Runtime's CPU provider nor onnx has it",
     **dict.fromkeys(
-        ("Chosen", "Positions", "Selected"),
-        "NonMaxSuppression, NonZero and Compress, which tests/test_counted_rows.py has",
+        ("Chosen", "Distinct", "Positions", "Selected"),
+        "NonMaxSuppression, Unique, NonZero and Compress, which tests/test_counted_rows.py has",
     ),
     "Compress": "data decides its size, which tests/test_counted_rows.py has",
     "Constant": "constant operands of all others are",
@@ -31,7 +31,9 @@ WITHOUT = {
         ("LinearClassifier", "LinearRegressor", "Normalizer", "Scaler"),
         "products and sums of its attributes, which tests/decompositions has",
     ),
-    **dict.fromkeys(("NonMaxSuppression", "NonZero"), "data decides their sizes, which tests/test_counted_rows.py has"),
+    **dict.fromkeys(
+        ("NonMaxSuppression", "NonZero", "Unique"), "data decides their sizes, which tests/test_counted_rows.py has"
+    ),
     "Loop": "its body is a graph, which tests/decompositions has",
     "OptionalGetElement": "of tensors it does nothing",
     "OptionalHasElement": "of tensors it is true",

@@ -22,7 +22,7 @@ def _partly() -> onnx.ModelProto:
     """A model of which the targets take different parts, and none takes Bernoulli and Unique."""
     b = GraphBuilder("partly")
     flat = b.op("Relu", b.op("MatMul", b.input("x", [4, 8]), b.normal([8, 9], 1)))
-    left = b.op("Unique", b.op("Bernoulli", b.op("Reshape", flat, b.constant([4, 3, 3], "int64"))))
+    left = b.op("Unique", b.op("Bernoulli", b.op("Reshape", flat, b.constant([4, 3, 3], "int64"))), axis=0)
     return b.model({left: ["k"], b.op("CumSum", flat, b.constant(1, "int64")): [4, 9]})
 
 

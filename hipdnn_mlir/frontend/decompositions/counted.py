@@ -7,7 +7,7 @@ import numpy as np
 
 from ...ops.families.detection import SUPPRESS
 from ...ops.registry import HIPDNN_DOMAIN
-from ..shape_inference import CHOSEN, POSITIONS, SELECTED
+from ..shape_inference import CHOSEN, DISTINCT, POSITIONS, SELECTED
 from .call import BOOL, INT32, INT64, Call
 from .registry import decomposes
 
@@ -68,11 +68,43 @@ def chosen(call: Call) -> Sequence[str | None]:
     return [call.concat(1, *(call.unsqueeze(column, 1) for column in columns)), count_of_all]
 
 
+@decomposes(DISTINCT, domain=HIPDNN_DOMAIN)
+def distinct(call: Call) -> Sequence[str | None]:
+    """Unique of all elements: as many as there are; those behind the number of different ones are the first.
+
+    Source: ONNX, Unique-11.
+    """
+    x = call.reshape(call.need(0), -1)
+    size = call.size(x, 0)
+    ordered, order = call.outs("TopK", x, call.ints(size), count=2, axis=0, largest=0, sorted=1)  # equal ones in order
+    before = call.concat(0, call.slice(ordered, 0, 0, 1), call.slice(ordered, 0, 0, size - 1))
+    is_new = call.op("Not", call.op("Equal", ordered, before))
+    is_new = call.op("Or", is_new, call.op("Equal", call.range(call.ints(size)), call.const(np.int64(0))))
+    zeros, ones = (call.const(np.full(size, number, np.int64)) for number in (0, 1))
+    rank = _numbered(call, is_new)
+    inverse = call.op("ScatterElements", zeros, order, rank, axis=0)
+    counts = call.op("ScatterElements", zeros, rank, ones, axis=0, reduction="add")
+    if call.one_of((0, 1), "sorted", 1):
+        at, count = _listed(call, is_new, size)
+        return [call.op("Gather", ordered, at), call.op("Gather", order, at), inverse, counts, count]
+    is_first = call.cast(call.op("ScatterElements", zeros, order, call.cast(is_new, INT64), axis=0), BOOL)
+    at, count = _listed(call, is_first, size)
+    at_rank, _ = _listed(call, is_new, size)
+    number = call.op("Gather", _numbered(call, is_first), call.op("Gather", order, at_rank))
+    counts = call.op("Gather", counts, call.op("Gather", inverse, at))
+    return [call.op("Gather", x, at), at, call.op("Gather", number, inverse), counts, count]
+
+
+def _numbered(call: Call, mask: str) -> str:
+    """For each place of a list, how many places up to it are true, less one."""
+    ranks = call.op("CumSum", call.cast(mask, INT32), call.const(np.int64(0)))
+    return call.op("Sub", call.cast(ranks, INT64), call.const(np.int64(1)))
+
+
 def _listed(call: Call, mask: str, bound: int) -> tuple[str, str]:
     """The indices of what is true in a list, zeros behind them, and their number as i64[1]."""
-    ranks = call.op("CumSum", call.cast(mask, INT32), call.const(np.int64(0)))
-    count = call.cast(call.slice(ranks, 0, bound - 1, bound), INT64)
-    places = call.op("Sub", call.cast(ranks, INT64), call.const(np.int64(1)))
+    places = _numbered(call, mask)
+    count = call.op("Add", call.slice(places, 0, bound - 1, bound), call.const(np.int64(1)))
     places = call.op("Where", mask, places, call.const(np.int64(bound)))  # the others go to one more place
     zeros = call.const(np.zeros(bound + 1, np.int64))
     found = call.op("ScatterElements", zeros, places, call.range(call.ints(bound)), axis=0)
