@@ -127,7 +127,7 @@ def _of_genai(folder: Path) -> list[list[int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["llama", "qwen3", "phi3"])
+@pytest.mark.parametrize("family", ["llama", "qwen3", pytest.param("phi3", marks=pytest.mark.nightly)])
 def test_each_request_gets_the_tokens_of_genai(
     family: str, exported: Exported, monkeypatch: pytest.MonkeyPatch
 ) -> None:
