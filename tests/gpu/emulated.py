@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu.emulator import Emulator
+from gpu.emulator import Emulator, Kernel
 from hipdnn_mlir.codegen.core.arch import find_architecture
 from hipdnn_mlir.codegen.core.assemble import Launch, module_of
 from hipdnn_mlir.codegen.generate import parts_of
@@ -42,7 +42,7 @@ def memory_for(arrays: Sequence[Array], outs: Sequence[TensorSpec]) -> list[Arra
 def run_launch(launch: Launch, memory: Sequence[Array], wave: int) -> list[Array]:
     """Run a launch; returns how often each byte was written."""
     emulator = Emulator(memory, launch.blocks, launch.threads, wave)
-    emulator.run(module_of(launch, "k", len(memory)))
+    emulator.run(Kernel(module_of(launch, "k", len(memory))))
     return emulator.written
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -121,8 +120,44 @@ def _flushed(x: Array) -> Array:
 
 _COPIES = "llvm.nvvm.cp.async."
 _MATRIX_UNITS = "llvm.nvvm.mma.m16n8k16.row.col"
-_Decoded = tuple[list[tuple[Callable[..., Any], list[Any], list[Any]]], list[Any]]
-"""Of a block: what runs, on which values, with which results; and the values that it yields."""
+_Decoded = tuple[list[tuple[Callable[..., Any], Any, list[Any], list[Any]]], list[tuple[Any, Any, Any]], list[Any]]
+"""Of a block: what runs, an operation or a function for it, on which values, with which results; constants with their types and values; and
+the values that it yields."""
+
+
+class Kernel:
+    """A module with one kernel, of which launches that follow each other share what is read from it: that takes longer than to run it."""
+
+    def __init__(self, module: Any) -> None:
+        self.operations = [one.operation for one in module.body.operations[0].operation.regions[0].blocks[0].operations]
+        self._module = module
+        self._decoded: dict[Any, _Decoded] = {}
+
+    def decoded(self, block: Any) -> _Decoded:
+        """What a block does."""
+        if block not in self._decoded:
+            self._decoded[block] = _decoded(block)
+        return self._decoded[block]
+
+
+def _decoded(block: Any) -> _Decoded:
+    steps: list[tuple[Callable[..., Any], Any, list[Any], list[Any]]] = []
+    constants, left = [], []
+    for operation in block.operations:
+        op = operation.operation
+        name, operands, results = str(op.name), list(op.operands), list(op.results)
+        if name in ("scf.yield", "gpu.return"):
+            left = operands
+        elif name == "arith.constant":
+            value = op.attributes["value"]
+            constants.append((results[0], results[0].type, value))
+        elif name in _BINARY:
+            steps.append((Emulator.guarded, _BINARY[name], operands, results))
+        else:
+            special = getattr(Emulator, "_" + name.replace(".", "_"), None)
+            assert special is not None, f"{name} is not emulated"
+            steps.append((special, op, operands, results))
+    return steps, constants, left
 
 
 class Emulator:
@@ -143,9 +178,10 @@ class Emulator:
         self.blocks, self.threads, self.wave = blocks, threads, wave
         self.lanes = blocks * threads
         self.values: dict[Any, Any] = {}
-        self._decoded: dict[Any, _Decoded] = {}
+        self._known: dict[Any, _Decoded] = {}
+        self._constants: dict[tuple[str, str], Array] = {}
         self.tables: dict[str, int] = {}
-        self.mask = np.ones(self.lanes, np.bool_)
+        self._activate(np.ones(self.lanes, np.bool_))
         self.shared = np.zeros(0, np.uint8)
         self.copies: list[list[tuple[Array, Array]]] = [[]]
         self.written: list[Array] = [np.zeros(len(m), np.uint8) for m in memory]
@@ -154,10 +190,10 @@ class Emulator:
         self.writers = [shared[id(m)] for m in memory]
         self.former_writers = list(writers)
 
-    def run(self, module: Any) -> None:
-        """Execute the module's kernel."""
-        for operation in module.body.operations[0].operation.regions[0].blocks[0].operations:
-            op = operation.operation
+    def run(self, kernel: Kernel) -> None:
+        """Execute the kernel."""
+        self._kernel = kernel
+        for op in kernel.operations:
             if op.name == "llvm.mlir.global" and "value" in op.attributes:
                 self.tables[op.attributes["sym_name"].value] = len(self.memory)
                 self.memory.append(np.array(op.attributes["value"]).view(np.uint8))
@@ -175,37 +211,32 @@ class Emulator:
 
     def _block(self, block: Any) -> list[Any]:
         values = self.values
-        steps, left = self._decoded.get(block) or self._decode(block)
-        for run, operands, results in steps:
-            made = run(*[values[v] for v in operands])
+        steps, _, left = self._known.get(block) or self._meet(block)
+        for run, what, operands, results in steps:
+            made = run(self, what, *[values[v] for v in operands])
             if isinstance(made, list):
                 values.update(zip(results, made, strict=True))
             elif made is not None:
                 values[results[0]] = made
         return [values[v] for v in left]
 
-    def _decode(self, block: Any) -> _Decoded:
-        """What a block does, read from its module once however often it runs; constants are given their values."""
-        steps, left = [], []
-        for operation in block.operations:
-            op = operation.operation
-            name, operands, results = str(op.name), list(op.operands), list(op.results)
-            if name in ("scf.yield", "gpu.return"):
-                left = operands
-            elif name == "arith.constant":
-                self.values[results[0]] = self._constant(op)
-            elif name in _BINARY:
-                steps.append((partial(self._guarded, _BINARY[name]), operands, results))
-            else:
-                special = getattr(self, "_" + name.replace(".", "_"), None)
-                assert special is not None, f"{name} is not emulated"
-                steps.append((partial(special, op), operands, results))
-        self._decoded[block] = steps, left
-        return steps, left
+    def _meet(self, block: Any) -> _Decoded:
+        """What a block does, where it runs for the first time: its constants are given their values."""
+        found = self._known[block] = self._kernel.decoded(block)
+        for result, kind, text in found[1]:
+            key = str(kind), str(text)
+            if key not in self._constants:
+                self._constants[key] = self._constant(kind, text)
+            self.values[result] = self._constants[key]
+        return found
 
-    def _guarded(self, function: Callable[..., Array], *xs: Array) -> Array:
+    def _activate(self, mask: Array) -> None:
+        """The threads that run from now on."""
+        self.mask, self._is_whole = mask, bool(mask.all())
+
+    def guarded(self, function: Callable[..., Array], *xs: Array) -> Array:
         """What inactive threads compute is not looked at."""
-        if self.mask.all():
+        if self._is_whole:
             return function(*xs)
         made = function(*(x[self.mask] for x in xs))
         whole = np.zeros((self.lanes, *made.shape[1:]), made.dtype)
@@ -214,8 +245,7 @@ class Emulator:
 
     # -- arith ----------------------------------------------------------------------------------------------------
 
-    def _constant(self, op: Any) -> Array:
-        kind, text = op.results[0].type, op.attributes["value"]
+    def _constant(self, kind: Any, text: Any) -> Array:
         if str(kind) == "i1":
             return np.full(self.lanes, bool(text.value))
         if str(kind).startswith("vector"):
@@ -264,7 +294,7 @@ class Emulator:
         return _unsigned(x).astype(_dtype(op.results[0].type))
 
     def _arith_fptosi(self, op: Any, x: Array) -> Array:
-        return self._guarded(lambda y: _to_integer(y, op.results[0].type), x)
+        return self.guarded(lambda y: _to_integer(y, op.results[0].type), x)
 
     def _arith_bitcast(self, op: Any, x: Array) -> Array:
         return x.view(_dtype(op.results[0].type))
@@ -288,7 +318,7 @@ class Emulator:
             to[source] = 0xFF
             self.copies[-1].append((source, at[read]))
             return []
-        assert self.mask.all(), "not all threads end and wait for copies"
+        assert self._is_whole, "not all threads end and wait for copies"
         if kind == "commit.group":
             self.copies.append([])
             return []
@@ -363,16 +393,16 @@ class Emulator:
         for region, taken in zip(op.regions, (condition, ~condition), strict=True):
             if len(region.blocks) == 0:
                 continue
-            self.mask = before & taken
+            self._activate(before & taken)
             results.append(self._block(region.blocks[0]))
-        self.mask = before
+        self._activate(before)
         return [np.where(condition, a, b) for a, b in zip(*results, strict=True)] if op.results else []
 
     def _scf_for(self, op: Any, start: Array, stop: Array, step: Array, *carried: Array) -> list[Array]:
         before, block, at = self.mask, op.regions[0].blocks[0], start.copy()
         state = list(carried)
         while True:
-            self.mask = before & (at < stop)
+            self._activate(before & (at < stop))
             if not self.mask.any():
                 break
             for argument, value in zip(block.arguments, [at, *state], strict=True):
@@ -380,7 +410,7 @@ class Emulator:
             made = self._block(block)
             state = [np.where(self.mask, new, old) for new, old in zip(made, state, strict=True)]
             at = np.where(self.mask, at + step, at)
-        self.mask = before
+        self._activate(before)
         return state
 
     # -- memory ---------------------------------------------------------------------------------------------------
@@ -447,9 +477,9 @@ def _element(kind: Any) -> tuple[np.dtype[Any], int]:
     return (_dtype(found[2]), int(found[1])) if found else (_dtype(kind), 1)
 
 
-def run_in_any_order(memory: Sequence[Array], blocks: int, threads: int, wave: int, module: Any) -> None:
+def run_in_any_order(memory: Sequence[Array], blocks: int, threads: int, wave: int, kernel: Kernel) -> None:
     """One launch, where what a thread reads that another one writes is garbage; `memory` may have one array several times."""
     copies = {id(m): m.copy() for m in memory}
     first = Emulator([copies[id(m)] for m in memory], blocks, threads, wave)
-    first.run(module)
-    Emulator(memory, blocks, threads, wave, first.writers[: len(memory)]).run(module)
+    first.run(kernel)
+    Emulator(memory, blocks, threads, wave, first.writers[: len(memory)]).run(kernel)

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import pytest
 
-from gpu.emulator import run_in_any_order
+from gpu.emulator import Kernel, run_in_any_order
 from hipdnn_mlir import Program
 from hipdnn_mlir.codegen.core import assemble
 from runtime_programs import Array, execute
@@ -19,16 +19,16 @@ from stepwise import run_alone, run_stepwise
 def compile_for_emulator(
     model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> tuple[Program, list[Any]]:
-    """Compile a model; the image of a kernel is the number of its MLIR module in the list."""
-    modules: list[Any] = []
+    """Compile a model; the image of a kernel is its number in the list."""
+    kernels: list[Kernel] = []
 
     def keep(module: Any, _: Any) -> str:
-        modules.append(module)
-        return str(len(modules) - 1)
+        kernels.append(Kernel(module))
+        return str(len(kernels) - 1)
 
     monkeypatch.setattr(assemble, "compile_module", keep)
     compiler = importlib.import_module("hipdnn_mlir.compiler.compile")  # the package's name `compile` is the function
-    return compiler.compile(model, **options), modules
+    return compiler.compile(model, **options), kernels
 
 
 def run_on_host(executable: dict[str, Any], places: list[Array]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu.emulated import describe
-from gpu.emulator import run_in_any_order
+from gpu.emulator import Kernel, run_in_any_order
 from gpu.graphs import graph_of, row
 from gpu.programs import compile_for_emulator, run
 from hipdnn_mlir.codegen import find_architecture, generate
@@ -40,8 +40,8 @@ def launch_of(function: str, arrays: list[Array], out: TensorSpec, attributes: d
 def in_place(launch: Launch, arrays: list[Array], place: int) -> Array:
     """The result in the memory of an operand, whatever the order of threads."""
     memory = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy() for array in arrays]
-    module = module_of(launch, "k", len(arrays) + 1)
-    run_in_any_order([*memory, memory[place]], launch.blocks, launch.threads, SM_90.wave_size, module)
+    kernel = Kernel(module_of(launch, "k", len(arrays) + 1))
+    run_in_any_order([*memory, memory[place]], launch.blocks, launch.threads, SM_90.wave_size, kernel)
     return memory[place].view(arrays[place].dtype).reshape(arrays[place].shape)
 
 
