@@ -83,6 +83,12 @@ def test_rows_equal_onnx_runtime(case: str) -> None:
         "g (float[b,5] x) => (float[n] y) { z = NonZero(x) t = Transpose<perm=[1,0]>(z) y = GatherND(x, t) }",
         "g (float[b,a] x, float[b,1] w, bool[a] c) => (float[b,n] y) { z = Compress<axis=1>(x, c) y = Add(z, w) }",
         BOXES.replace("float[2,9,4]", "float[b,a,4]").replace("float[2,3,9]", "float[b,3,a]"),
+        # Declared with the size of an input, which it need not have; and pooling, which holds for some sizes only.
+        "g (float[b,5] x, bool[b] c) => (float[b,5] y, float[b,5] z) { y = Compress<axis=0>(x, c) z = Relu(x) }",
+        """g (float[b,1,a,a] x, bool[3] c) => (float[b,1,d,d] y, float[b,n] z) {
+            y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x) k = Constant<value=int64[4] {1, 1, 1, 3}>()
+            f = GlobalMaxPool(x) o = Expand(f, k) p = Constant<value=int64[2] {0, -1}>() q = Reshape(o, p)
+            z = Compress<axis=1>(q, c) }""",
     ],
 )
 def test_rows_equal_onnx_runtime_when_dimensions_are_dynamic(text: str) -> None:

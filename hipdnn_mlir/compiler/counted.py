@@ -1,11 +1,12 @@
 """Models whose data decides how many rows they return: computed at the largest size, and cut behind the run (adr/0054)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import onnx
 
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, Reject, UnsupportedError
+from hipdnn_mlir_runtime.expressions import Ref
 
 from ..dynamic.buckets import BucketedSizes
 from ..dynamic.input_sizes import InputSizes, Shapes
@@ -57,7 +58,7 @@ def at_bounds(make: Callable[..., Made], source: Source[Any], **options: Any) ->
         sizes = source.sizes(shapes)
         if sizes.is_static:
             model, shapes = with_shapes(model, sizes.at(())), {}
-        found = _counted(model)
+        found = _counted(model, sizes.table.symbols)
         if found is None:
             raise
         where, external = source.where, source.external
@@ -75,9 +76,9 @@ class _Behind(OnnxSource):
         yield next(super().samples(sizes))
 
 
-def _counted(model: onnx.ModelProto) -> Counted | None:
+def _counted(model: onnx.ModelProto, symbols: Collection[str]) -> Counted | None:
     try:
-        return counted(model)
+        return counted(model, symbols)
     except onnx.shape_inference.InferenceError:
         return None
 
@@ -100,19 +101,14 @@ def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedE
             mixing = check_padding([each.module.operation for each in imported], inputs, outputs, padding)
             if mixing is not None:
                 reasons.append((str(mixing), mixing.symbol))
-            for infos in zip(*(each.outputs for each in imported), strict=True):
-                columns = list(zip(*(info.dims for info in infos), strict=True))
-                symbols = [padding.symbol_of(column) or "" for column in columns]
-                for axis, (column, symbol) in enumerate(zip(columns, symbols, strict=True)):
-                    if not symbol and padding.symbol_in(column):
-                        reasons.append((f"dimension {axis} of output {infos[0].name!r} is computed from it", None))
-                if any(symbols):
-                    found[infos[0].name] = symbols
+            cuts, computed = _counted_dims(imported, padding)
+            found.update(cuts)
+            reasons.extend((reason, None) for reason in computed)
 
         lower_to_torch(behind, models, Runner(), check)
-        reasons.extend(
-            (f"node {node!r} takes another path for some sizes", None) for node in solver.conditions.values()
-        )
+        for (_, *sides), node in solver.conditions.items():
+            if any(not names.keys().isdisjoint(solver.table.names(side)) for side in sides if isinstance(side, Ref)):
+                reasons.append((f"node {node!r} takes another path for some sizes", None))
 
     try:
         at_samples(behind, behind.sizes(shapes), look)
@@ -123,6 +119,21 @@ def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedE
     if reasons:
         raise _refused(made, error, *reasons[0])
     return found
+
+
+def _counted_dims(imported: Sequence[Imported], padding: BucketedSizes) -> tuple[Cuts, list[str]]:
+    """The dims of the outputs that are numbers of rows, and why others must not be computed from such."""
+    cuts: Cuts = {}
+    reasons = []
+    for infos in zip(*(each.outputs for each in imported), strict=True):
+        columns = list(zip(*(info.dims for info in infos), strict=True))
+        names = [padding.symbol_of(column) or "" for column in columns]
+        if any(names):
+            cuts[infos[0].name] = names
+        for axis, (column, name) in enumerate(zip(columns, names, strict=True)):
+            if not name and padding.symbol_in(column):
+                reasons.append(f"dimension {axis} of output {infos[0].name!r} is computed from it")
+    return cuts, reasons
 
 
 def _refused(made: Counted, error: UnsupportedError, reason: str, name: str | None = None) -> UnsupportedError:

@@ -1,6 +1,6 @@
 """Operators whose data decides how many rows they have: written so that they fill a bound, and say how many rows count (adr/0054)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -55,11 +55,12 @@ class Counted:
     behind: onnx.ModelProto
 
 
-def counted(model: onnx.ModelProto) -> Counted | None:
+def counted(model: onnx.ModelProto, symbols: Collection[str]) -> Counted | None:
     """A model in two forms; None where it has no or too many such operators, one needs the rows of another, or there is no bound.
 
     Args:
         model: not modified.
+        symbols: names of its dynamic dimensions, which a model may declare of rows, too, whatever their number is.
 
     Raises:
         onnx.shape_inference.InferenceError: shapes do not fit.
@@ -71,7 +72,7 @@ def counted(model: onnx.ModelProto) -> Counted | None:
     most = {_key(node): _most(model, node) for node in nodes if node.op_type == "NonMaxSuppression"}
     if not all(most.values()):
         return None
-    taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
+    taken = {*symbols, *(name for node in model.graph.node for name in (*node.input, *node.output))}
     names = {_key(node): _fresh(_name(model.graph, node), taken) for node in nodes}
     bounded = _bounded(model, names, most)
     found = infer_shapes(bounded).graph
