@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from drawing import TIMES
+from hipdnn_mlir.frontend.counted import OPERATORS as COUNTED
 from onnx_backend import report
 from onnx_backend.coverage import operators, to_coverage
 
@@ -28,8 +29,6 @@ LEAST_PASSED_IN_ONNXRUNTIME = 690 if TIMES else 200
 
 _FEW_BITS = re.compile(r"(INT|FLOAT)[24]|FNUZ|E8M0", re.IGNORECASE)
 """Cases with types of few bits, in whose place programs have codes: the provider leaves them to ONNX Runtime, which packs them."""
-_COUNTED = frozenset({"Compress", "NonZero"})
-"""Operators that the provider leaves to ONNX Runtime, which has as many rows of their results as the data decides (ADR 54)."""
 OPERATORS = re.findall(r"^\| ([\w ]+) \| \d", COVERAGE.read_text(), re.MULTILINE)
 """From the page, which a test compares with the cases: reading all of these would make every collection of tests slower."""
 
@@ -95,10 +94,10 @@ def test_no_node_case_fails_when_the_provider_is_there(through: report.Results) 
 def test_node_case_passes_wholly_on_the_provider_when_it_passes_standalone(
     results: report.Results, through: report.Results
 ) -> None:
-    """But for models that this ONNX Runtime cannot read, types of few bits, rows that data decides, and one that is a constant."""
+    """But for models that this ONNX Runtime cannot read, types of few bits, rows that data decides (ADR 54), and one that is a constant."""
     missing = {n: r["status"] for n, r in report.missing(results, through).items() if r["status"] != "refused"}
     found = {name: status for name, status in missing.items() if not _FEW_BITS.search(name)}
-    counted = {name for name in found if operators()[name] in _COUNTED}
+    counted = {name for name in found if operators()[name] in COUNTED}
     assert {found.pop(name) for name in counted} == {"cpu"}
     assert found == {"test_constant": "removed"}
 
