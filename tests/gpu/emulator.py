@@ -126,7 +126,7 @@ the values that it yields."""
 
 
 class Kernel:
-    """A module with one kernel, of which launches that follow each other share what is read from it: that takes longer than to run it."""
+    """A module with one kernel, of which launches that follow each other share what is read from it."""
 
     def __init__(self, module: Any) -> None:
         self.operations = [one.operation for one in module.body.operations[0].operation.regions[0].blocks[0].operations]
