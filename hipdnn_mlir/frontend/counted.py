@@ -8,7 +8,7 @@ import onnx
 from ..ops.registry import HIPDNN_DOMAIN
 from .prepare import name_nodes
 from .shape_inference import CHOSEN, DISTINCT, POSITIONS, SELECTED, attributes_of, infer_shapes, ints
-from .subgraphs import reads
+from .subgraphs import drop_unused, reads
 
 OPERATORS = {"NonZero": POSITIONS, "Compress": SELECTED, "NonMaxSuppression": CHOSEN, "Unique": DISTINCT}
 """Operators of ONNX -> what they become: the same at the largest size, and a result behind theirs, i64[1], with the number of rows."""
@@ -197,15 +197,10 @@ def _behind(model: onnx.ModelProto, rows: Sequence[Rows], types: Mapping[str, on
         if axis is not None:
             value.type.tensor_type.shape.dim[axis].dim_param = each.name
         given.append(onnx.helper.make_node("Identity", [value.name], [name], each.node))
-    wanted = {value.name for value in graph.output}
-    kept = []
-    for node in reversed(graph.node):
-        if wanted.intersection(node.output) and made_elsewhere.keys().isdisjoint(node.output):
-            wanted.update(reads(node))
-            kept.append(node)
-    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in reversed(kept)]
+    others = [node for node in graph.node if made_elsewhere.keys().isdisjoint(node.output)]
     del graph.node[:]
-    graph.node.extend([*given, *nodes])
+    graph.node.extend([*given, *others])
+    drop_unused(graph)
     _forget_sizes(graph)
     return made
 
