@@ -111,6 +111,38 @@ def test_a_cache_as_a_buffer_and_one_that_grows_are_one_program() -> None:
     _assert_equals_onnxruntime(_model(text, 64, 16), runs)
 
 
+@pytest.mark.parametrize("shape", [[], [1]])
+def test_branches_that_compute_are_both_computed(shape: list[int]) -> None:
+    """With values from outside, one handed through, a branch in a branch, and constants of their own."""
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21]>
+      g (float[n,4] x, bool{shape or ""} c, bool d) => (float[n,4] y, int64[2] k, float[n,4] same) {{
+        z = Exp(x)
+        y, k, same = If<then_branch = g1 () => (float[n,4] a, int64[2] i, float[n,4] s)
+                <float[4] w = {{1, 2, 3, 4}}> {{
+                  a = If<then_branch = g3 () => (float[n,4] p) {{ p = Mul(z, w) }},
+                         else_branch = g4 () => (float[n,4] q) {{ q = Sub(z, w) }}>(d)
+                  i = Constant<value = int64[2] {{0, 2}}>() s = Identity(x) }},
+              else_branch = g2 () => (float[n,4] b, int64[2] j, float[n,4] t) {{
+                  b = Sqrt(x) j = Constant<value = int64[2] {{1, 3}}>() t = Identity(x) }}>(c)
+      }}""")
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    reference = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    with hipdnn_mlir.compile(model).session() as session:
+        for outer, inner in [(True, True), (True, False), (False, True)]:
+            feeds = {"x": x, "c": np.full(shape, outer), "d": np.array(inner)}
+            for got, want in zip(session.run(None, feeds), reference.run(None, feeds), strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_branches_of_different_sizes_are_refused() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+      g (float[4] x, bool c) => (float[m] y) {
+        y = If<then_branch = g1 () => (float[2] a) { a, b = Split<num_outputs = 2>(x) },
+               else_branch = g2 () => (float[4] d) { d = Exp(x) }>(c) }""")
+    with pytest.raises(UnsupportedError, match=r"If at 'If_0': the run chooses between results of \[2\] and \[4\]"):
+        hipdnn_mlir.compile(model)
+
+
 @pytest.mark.parametrize(
     ("name", "holds"),
     [("Less", operator.lt), ("LessOrEqual", operator.le), ("Greater", operator.gt), ("GreaterOrEqual", operator.ge)],

@@ -191,13 +191,30 @@ def test_loop_gives_the_same_when_its_steps_are_known(condition: str, goes_on: s
     [
         ({"trips": "asked"}, "the number of steps is not known at compile time"),
         ({"trips": ""}, "the number of steps is not known at compile time"),
-        ({"condition": "wanted"}, "the condition is computed by the run"),
-        ({"goes_on": "again = Less (i, asked)"}, "the body computes the condition to go on"),
+        ({"condition": "wanted"}, "the run computes how many steps there are"),
+        ({"goes_on": "again = Less (i, asked)"}, "the run computes how many steps there are"),
     ],
 )
 def test_loop_is_refused_when_the_run_decides_its_steps(change: dict[str, str], reason: str) -> None:
     with pytest.raises(UnsupportedError, match=f"Loop at 'Loop_[02]': {reason}"):
         hipdnn_mlir.compile(loop_model(**change))
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("limit", [-1.0, 3.0, 1e6])
+def test_loop_ends_where_the_run_says(wanted: bool, limit: float) -> None:
+    """At once, behind the step that says so, or behind all."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+        main (float[2] start, float limit, bool wanted) => (float[2] last, int64 count) {
+            n = Constant <value = int64 {6}> () zero = Constant <value = int64 {0}> ()
+            last, count = Loop <body = step (int64 i, bool before, float[2] s, int64 c) => (bool again, float[2] s2, int64 c2) {
+                s2 = Add (s, s) one = Constant <value = int64 {1}> () c2 = Add (c, one)
+                most = ReduceMax <keepdims = 0> (s2) again = Less (most, limit) }> (n, wanted, start, zero)
+        }""")
+    feeds = {"start": np.array([1, 0.5], np.float32), "limit": np.array(limit, np.float32), "wanted": np.array(wanted)}
+    got = hipdnn_mlir.load(hipdnn_mlir.compile(model)).run(None, feeds)
+    for mine, want in zip(got, run(model, feeds), strict=True):
+        np.testing.assert_array_equal(mine, want)
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])

@@ -7,9 +7,10 @@ import onnx
 from onnx import numpy_helper
 
 from ...ops.spec import Refusal
+from .branches import chosen
 from .call import Call
 from .registry import decomposes
-from .schema_body import instantiate
+from .schema_body import instantiate, own_constants
 from .steps import MAX_STEPS
 
 
@@ -31,7 +32,7 @@ def scan(call: Call) -> Sequence[str | None]:
     steps = lengths.pop()
     if lengths or not 0 < steps <= MAX_STEPS:
         raise Refusal("shape", f"{steps} steps, expected the same number, 1 to {MAX_STEPS}, for all operands")
-    constants = {tensor.name: call.const(numpy_helper.to_array(tensor)) for tensor in body.initializer}
+    constants = own_constants(call, body)
     collected: list[list[str]] = []
     for step in range(steps):
         places = [steps - 1 - step if is_reverse else step for is_reverse in directions]
@@ -49,7 +50,7 @@ def scan(call: Call) -> Sequence[str | None]:
 
 @decomposes("Loop")
 def loop(call: Call) -> Sequence[str | None]:
-    """Loop of a known number of steps, without a condition that is computed: its body once per step.
+    """Loop of at most a known number of steps: its body once per step. Behind the step that ends it, its states stay as they are.
 
     Source: ONNX, Loop-13.
     """
@@ -57,27 +58,30 @@ def loop(call: Call) -> Sequence[str | None]:
     states = [call.need(index) for index in range(2, len(call.node.input))]
     if trips is None or call.value(trips) is None:
         raise Refusal("operand", "the number of steps is not known at compile time")
-    steps = call.known_number(trips)
+    steps, active = call.known_number(trips), None
     if condition is not None and call.value(condition) is None:
-        raise Refusal("operand", "the condition is computed by the run")
-    if condition is not None and not call.known_number(condition):
+        active = condition
+    elif condition is not None and not call.known_number(condition):
         steps = 0
-    if not _goes_on(body):
-        raise Refusal("operand", "the body computes the condition to go on")
-    results = len(body.output) - 1
+    goes_on, results = _goes_on(body), len(body.output) - 1
     if len(body.input) != len(states) + 2 or results < len(states):
         raise Refusal("operand", f"{len(states)} states for a body of {len(body.input)} operands and {results} results")
+    if results > len(states) and (active or not goes_on):
+        raise Refusal("operand", "the run computes how many steps there are, and so the size of what it collects")
     if steps > MAX_STEPS or (steps <= 0 and results > len(states)):
         raise Refusal("shape", f"{steps} steps, expected 1 to {MAX_STEPS}")
-    constants = {tensor.name: call.const(numpy_helper.to_array(tensor)) for tensor in body.initializer}
+    constants = own_constants(call, body)
     given = [value.name for value in body.input]
     always = call.const(np.bool_(True))
     collected: list[list[str]] = []
     for step in range(steps):
         names = constants | dict(zip(given, [call.const(np.int64(step)), always, *states], strict=True))
         instantiate(call, body.node, names, {})
-        found = [names.get(value.name, value.name) for value in body.output[1:]]
-        states = found[: len(states)]
+        again, *found = (names.get(value.name, value.name) for value in body.output)
+        made = found[: len(states)]
+        states = made if active is None else [chosen(call, active, *pair) for pair in zip(made, states, strict=True)]
+        if not goes_on:
+            active = again if active is None else call.op("And", active, again)
         collected.append(found[len(states) :])
     parts = [[call.unsqueeze(value, 0) for value in values] for values in zip(*collected, strict=True)]
     return [*states, *(call.concat(0, *values) for values in parts)]

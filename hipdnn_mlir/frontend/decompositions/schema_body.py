@@ -54,6 +54,18 @@ def instantiate(
         _write(call, node, names, attributes)
 
 
+def own_constants(call: Call, graph: onnx.GraphProto) -> dict[str, str]:
+    """The initializers of a branch or body: their names there, and here.
+
+    Raises:
+        Refusal: the data of one is in another file, which is read for the main graph alone.
+    """
+    for tensor in graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise Refusal("operand", f"constant {tensor.name!r} of its body is in another file")
+    return {tensor.name: call.const(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+
+
 def _function(call: Call, schema: Any) -> onnx.FunctionProto:
     node = call.node
     if schema.has_function:

@@ -6,6 +6,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     activation,
     arithmetic,
     attention,
+    branches,
     classical,
     contrib_attention,
     counted,
