@@ -52,8 +52,13 @@ class PlanChoice {
   bool is_right(std::span<const Answer> answer, const Proposal& proposal);
   /// With a warning.
   void leave_out(const Proposal& proposal, const std::string& reason);
-  /// Microseconds; nothing where the plan does not run, or answers otherwise than it should.
+  /// Microseconds; nothing where the plan does not run.
   std::optional<double> time(const Plan& plan, const Proposal& proposal);
+  /// Whether a plan that is to be chosen answers the same each time, and as the reference does.
+  bool is_steady_and_right(const Plan& plan, const Proposal& proposal);
+  /// What `run` returns; an empty one, and the proposal is passed over, where the plan does not run.
+  template <typename Result, typename Run>
+  Result tried(const Proposal& proposal, const Run& run);
   [[noreturn]] void fail();
 
   const Device& device_;

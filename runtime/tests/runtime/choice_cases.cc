@@ -95,6 +95,7 @@ void test_fastest_when_plans_are_timed(const Libraries& libraries) {
   const Loaded all = load(libraries, {.autotune = 10});
   check::equal(all.engine(), "TEST_LAST");
   check::near(all.plan().timed_us(), 5, 1e-3);
+  check::equal(load(libraries, {.engine = "TEST_NEVER"}).engine(), "TEST_NEVER", "faster, and behind three that are not");
   // Those that do not build or do not run are not counted.
   const Loaded three = load(libraries, {.autotune = 3});
   check::equal(three.engine(), "TEST_TILED");
@@ -197,14 +198,14 @@ void test_knobs_told_whatever_their_type(const Libraries& libraries) {
 
 void test_engines_named_when_the_preferred_one_is_unknown(const Libraries& libraries) {
   const std::string message = error_of<hipdnn_rt::InputError>([&] { load(libraries, {.engine = "TEST_QUICK"}); });
-  check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_CHANGING, TEST_CLEAN, TEST_LAST, TEST_NOTHING, TEST_SLOW, TEST_STALE, TEST_TILED");
+  check::contains(message, "engine 'TEST_QUICK' is unknown: port 'hip' has TEST_BROKEN, TEST_CHANGING, TEST_CLEAN, TEST_LAST, TEST_LATE, TEST_NEVER, TEST_NOTHING, TEST_SLOW, TEST_STALE, TEST_TILED");
 }
 
 void test_engines_and_policies_told_when_the_library_lists_them(const Libraries& libraries) {
   const Loaded loaded = load(libraries, {});
   const Device& device = loaded.program->device();
   check::equal(device.policies(), std::vector<std::string>{"TEST_RULES", "TEST_ORDER"});
-  check::equal(device.engines().size(), 9U);
+  check::equal(device.engines().size(), 11U);
   check::equal(device.engines().front().name, "TEST_BROKEN");
   check::equal(device.engines().front().plugin, "choosing");
   check::equal(device.engines().front().version, "1.2.3.4");

@@ -124,8 +124,8 @@ class TimedEngine final : public hipdnn_port::Engine {
   Behaviour behaviour_;
 };
 
-std::array<TimedEngine, 9>& timed_engines() {
-  static std::array<TimedEngine, 9> all{{{"TEST_NOTHING", {0}},
+std::array<TimedEngine, 11>& timed_engines() {
+  static std::array<TimedEngine, 11> all{{{"TEST_NOTHING", {0}},
                                                {"TEST_SLOW", {100}},
                                                {"TEST_TILED", {80}},
                                                {"TEST_BROKEN", {1, true}},
@@ -133,7 +133,9 @@ std::array<TimedEngine, 9>& timed_engines() {
                                                {"TEST_WRONG", {2, false, Answers::wrong}},
                                                {"TEST_CHANGING", {1, false, Answers::changing}},
                                                {"TEST_STALE", {1, false, Answers::stale}},
-                                               {"TEST_CLEAN", {1, false, Answers::needs_zeros}}}};
+                                               {"TEST_CLEAN", {1, false, Answers::needs_zeros}},
+                                               {"TEST_LATE", {6}},
+                                               {"TEST_NEVER", {1}}}};
   return all;
 }
 
@@ -161,7 +163,9 @@ const std::vector<const Engine*>& engines() {
 std::vector<Proposal> rank(const Graph&, const PlanOptions&, std::string&) {
   std::vector<Proposal> proposals;
   for (const Engine* engine : engines()) {
-    if (engine->name() == "TEST_TILED") {
+    if (engine->name() == "TEST_LATE") {
+      for (int i = 0; i < 3; ++i) proposals.push_back({engine, {}, nullptr});
+    } else if (engine->name() == "TEST_TILED") {
       for (const long tile : {1L, 4L}) proposals.push_back({engine, {{"TILE", tile}}, std::make_shared<const long>(tile)});
     } else {
       proposals.push_back({engine, {}, nullptr});
