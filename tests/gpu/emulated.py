@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpu.emulator import Emulator, Kernel
-from hipdnn_mlir.codegen.core.arch import find_architecture
+from hipdnn_mlir.codegen.core.arch import Architecture, find_architecture
 from hipdnn_mlir.codegen.core.assemble import Launch, module_of
 from hipdnn_mlir.codegen.generate import parts_of
 from hipdnn_mlir.ops.strides import extent
@@ -39,10 +39,10 @@ def memory_for(arrays: Sequence[Array], outs: Sequence[TensorSpec]) -> list[Arra
     return memory + [np.full(size, 0xCD, np.uint8) for size in sizes]
 
 
-def run_launch(launch: Launch, memory: Sequence[Array], wave: int) -> list[Array]:
+def run_launch(launch: Launch, memory: Sequence[Array], architecture: Architecture) -> list[Array]:
     """Run a launch; returns how often each byte was written."""
-    emulator = Emulator(memory, launch.blocks, launch.threads, wave)
-    emulator.run(Kernel(module_of(launch, "k", len(memory))))
+    emulator = Emulator(memory, launch.blocks, launch.threads, architecture.wave_size)
+    emulator.run(Kernel(module_of(launch, "k", len(memory), architecture)))
     return emulator.written
 
 
@@ -76,7 +76,7 @@ def run_kernel(
     parts = parts_of(describe(function, arrays, outs, attributes), arch)
     memory = memory_for(arrays, outs)
     for number, part in enumerate(part for part in parts if part.launch.blocks):
-        written = run_launch(part.launch, [memory[place] for place in part.arguments], arch.wave_size)
+        written = run_launch(part.launch, [memory[place] for place in part.arguments], arch)
         if number == 0 and function not in OVERLAPPING:
             check_writes(written[len(written) - len(outs) :], outs)
     return results_in(memory[len(arrays) :], outs)

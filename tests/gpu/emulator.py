@@ -118,6 +118,17 @@ def _flushed(x: Array) -> Array:
     return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
 
 
+def _float8_pair(kind: str, upper: Array, lower: Array) -> Array:
+    """Codes of two floats of 8 bits, saturated; NaN has one code."""
+    dtype = np.dtype({"e4m3x2": ml_dtypes.float8_e4m3fn, "e5m2x2": ml_dtypes.float8_e5m2}[kind])
+    greatest = float(ml_dtypes.finfo(dtype).max)
+    codes = [
+        np.where(np.isnan(x), np.uint8(0x7F), np.clip(x, -greatest, greatest).astype(dtype).view(np.uint8))
+        for x in (upper, lower)
+    ]
+    return (codes[0].astype(np.uint16) << 8 | codes[1]).view(np.int16)
+
+
 _COPIES = "llvm.nvvm.cp.async."
 _MATRIX_UNITS = "llvm.nvvm.mma.m16n8k16.row.col"
 _Decoded = tuple[list[tuple[Callable[..., Any], Any, list[Any], list[Any]]], list[tuple[Any, Any, Any]], list[Any]]
@@ -305,6 +316,8 @@ class Emulator:
             return self._multiplied(*xs)
         if name == "await":
             return []
+        if name == "nvvm" and ".ff.to." in op.attributes["intrin"].value:
+            return _float8_pair(op.attributes["intrin"].value.split(".")[4], *xs)
         if name == "nvvm":
             return self._copied_ahead(op.attributes["intrin"].value.removeprefix(_COPIES), *xs)
         if name == "approximate":

@@ -71,6 +71,6 @@ def run_graph(
     launch = launch_of_graph(graph, arch)
     places = [index if role == "in" else len(arrays) + index for role, index in order]
     memory = memory_for(arrays, outs)
-    written = run_launch(launch, [memory[place] for place in places], arch.wave_size)
+    written = run_launch(launch, [memory[place] for place in places], arch)
     check_writes([written[places.index(len(arrays) + i)] for i in range(len(outs))], outs)
     return results_in(memory[len(arrays) :], outs)

@@ -39,7 +39,7 @@ def test_in_place_it_writes_the_new_rows_of_pages_alone(dtype: type) -> None:
     (part,) = parts_of(describe("cache_update", arrays, [out], {}), arch)
     memory = memory_for(arrays, [out])
     memory[4] = memory[0]
-    written = run_launch(part.launch, memory, arch.wave_size)
+    written = run_launch(part.launch, memory, arch)
     (got,) = results_in(memory[4:], [out])
     np.testing.assert_array_equal(got, of_host.in_pages(pool, new, start, table))
     assert np.count_nonzero(written[4]) == new.nbytes
@@ -66,7 +66,7 @@ def test_in_place_it_writes_the_new_rows_alone(dtype: type) -> None:
     (part,) = parts_of(describe("cache_update", arrays, [out], {}), arch)
     memory = memory_for(arrays, [out])
     memory[3] = memory[0]
-    written = run_launch(part.launch, memory, arch.wave_size)
+    written = run_launch(part.launch, memory, arch)
     (got,) = results_in(memory[3:], [out])
     np.testing.assert_array_equal(got, of_host.updated(cache, new, start, 17))
     assert np.count_nonzero(written[3]) == new.nbytes
@@ -76,9 +76,10 @@ def test_in_place_it_writes_the_new_rows_alone(dtype: type) -> None:
 def test_a_start_outside_becomes_the_nearest_one(first: int) -> None:
     cache, new = np.zeros((1, 1, 6, 4), np.float32), np.ones((1, 1, 2, 4), np.float32)
     arrays, out = [cache, new, np.array([first], np.int64)], TensorSpec("f32", cache.shape)
-    (part,) = parts_of(describe("cache_update", arrays, [out], {}), find_architecture("sm_90"))
+    arch = find_architecture("sm_90")
+    (part,) = parts_of(describe("cache_update", arrays, [out], {}), arch)
     memory = memory_for(arrays, [out])
-    run_launch(part.launch, memory, 32)
+    run_launch(part.launch, memory, arch)
     (got,) = results_in(memory[3:], [out])
     np.testing.assert_array_equal(got, of_host.updated(cache, new, np.array([0 if first < 0 else 4]), 6))
 

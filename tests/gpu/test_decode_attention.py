@@ -46,7 +46,7 @@ def run(arrays: list[Array], attributes: dict[str, Any], arch: str, *, in_place:
     memory = memory_for(arrays, outs)
     if in_place:
         memory[-2:] = memory[KEYS : VALUES + 1]
-    run_launch(part.launch, [memory[place] for place in part.arguments], find_architecture(arch).wave_size)
+    run_launch(part.launch, [memory[place] for place in part.arguments], find_architecture(arch))
     return results_in(memory[len(arrays) :], outs)
 
 
@@ -90,7 +90,7 @@ def test_keys_in_pages_may_be_read_before_the_kernel_in_front_has_ended() -> Non
     (part,) = parts_of(description, arch, None, [KEYS, VALUES, table])
     memory = memory_for(arrays, outs)
     memory[-2:] = memory[KEYS : VALUES + 1]
-    run_launch(part.launch, [memory[place] for place in part.arguments], arch.wave_size)
+    run_launch(part.launch, [memory[place] for place in part.arguments], arch)
     assert_close(results_in(memory[len(arrays) :], outs), attended_in_pages(arrays, **PLAIN), "f16")
     for settled, is_early in (([KEYS, VALUES, table], True), ([KEYS, VALUES], False)):  # a table that a kernel writes
         made = generate(description, arch, None, settled)

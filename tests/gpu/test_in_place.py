@@ -40,7 +40,7 @@ def launch_of(function: str, arrays: list[Array], out: TensorSpec, attributes: d
 def in_place(launch: Launch, arrays: list[Array], place: int) -> Array:
     """The result in the memory of an operand, whatever the order of threads."""
     memory = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy() for array in arrays]
-    kernel = Kernel(module_of(launch, "k", len(arrays) + 1))
+    kernel = Kernel(module_of(launch, "k", len(arrays) + 1, SM_90))
     run_in_any_order([*memory, memory[place]], launch.blocks, launch.threads, SM_90.wave_size, kernel)
     return memory[place].view(arrays[place].dtype).reshape(arrays[place].shape)
 

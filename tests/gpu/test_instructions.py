@@ -38,7 +38,7 @@ def lines_of(kind: str, name: str) -> tuple[str, ...]:
         {"elementwise": elementwise_launch, "rows": row_launch}[kind](name),
         {"elementwise": 3, "rows": 2}[kind],
     )
-    text = assembly(module_of(launch, NAME, pointers), find_architecture(name))
+    text = assembly(module_of(launch, NAME, pointers, find_architecture(name)), find_architecture(name))
     return tuple(stripped for line in text.splitlines() if (stripped := re.split(r";(?!$)|//", line)[0].strip()))
 
 

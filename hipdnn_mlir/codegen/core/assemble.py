@@ -36,14 +36,23 @@ EMPTY = Launch(lambda _: None, 0, 1)
 """Of a kernel whose outs have no elements."""
 
 
-def module_of(launch: Launch, name: str, pointers: int) -> Any:
+def module_of(launch: Launch, name: str, pointers: int, architecture: Architecture) -> Any:
     """The MLIR module of a launch."""
-    return build_module(name, pointers, launch.threads, launch.shared_bytes, launch.wide, launch.write, launch.resident)
+    return build_module(
+        name,
+        pointers,
+        launch.threads,
+        launch.shared_bytes,
+        launch.wide,
+        launch.write,
+        launch.resident,
+        architecture.rounds_to_float8,
+    )
 
 
 def assembled(launch: Launch, name: str, arguments: Sequence[int], architecture: Architecture) -> GpuKernel:
     """Compile a launch."""
-    code = compile_module(module_of(launch, name, len(arguments)), architecture)
+    code = compile_module(module_of(launch, name, len(arguments), architecture), architecture)
     grid, block = (launch.blocks, 1, 1), (launch.threads, 1, 1)
     overwrites = tuple(arguments[number] for number in launch.overwrites)
     return GpuKernel(

@@ -26,9 +26,15 @@ _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "une": 13
 
 
 class KernelBuilder:
-    """The insertion point and vocabulary of one kernel; used inside `kernel_module`."""
+    """The insertion point and vocabulary of one kernel; used inside `build_module`.
 
-    def __init__(self, wide: bool, module: Any) -> None:
+    Attributes:
+        arguments: pointers to the tensors.
+        rounds_to_float8: as of the architecture.
+    """
+
+    def __init__(self, wide: bool, module: Any, rounds_to_float8: bool) -> None:
+        self.rounds_to_float8 = rounds_to_float8
         self._module, self._tables = module, set[str]()
         self.i1, self.i8, self.i16, self.i32, self.i64 = (ir.IntegerType.get_signless(n) for n in (1, 8, 16, 32, 64))
         self.f16, self.bf16, self.f32, self.f64 = (
@@ -79,11 +85,19 @@ class KernelBuilder:
         """
         return self._call(APPROXIMATE + name, x)
 
-    def _call(self, name: str, *operands: Value) -> Value:
+    def nearest_float8(self, name: str, x: Value) -> Value:
+        """The code of the nearest float of 8 bits (`e4m3`, `e5m2`) of an f32, as i8: the greatest one of what is greater, and a NaN of NaN.
+
+        For architectures that have an instruction for it, which is NVIDIA's.
+        """
+        pair = self._call(f"llvm.nvvm.ff.to.{name}x2.rn", self.constant(0.0, self.f32), x, result=self.i16)
+        return self.op("arith.trunci", [pair], self.i8)
+
+    def _call(self, name: str, *operands: Value, result: Any = None) -> Value:
         return self.op(
             "llvm.call_intrinsic",
             operands,
-            operands[0].type,
+            result or operands[0].type,
             intrin=ir.StringAttr.get(name),
             operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]),
             op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
@@ -365,6 +379,7 @@ def build_module(
     wide: bool,
     body: Callable[[KernelBuilder], None],
     resident: int | None = None,
+    rounds_to_float8: bool = False,
 ) -> Any:
     """A module with one `gpu.module` of one kernel.
 
@@ -376,6 +391,7 @@ def build_module(
         wide: whether positions need 64 bits.
         body: writes the kernel.
         resident: as of a `Launch`.
+        rounds_to_float8: as of the architecture.
     """
     context = ir.Context(_BUILT)
     with context, ir.Location.unknown():
@@ -394,7 +410,7 @@ def build_module(
             }}""")
         function = list(module.body.operations[0].operation.regions[0].blocks[0].operations)[-1].operation
         block = function.regions[0].blocks[0]
-        builder = KernelBuilder(wide, module.body.operations[0].operation.regions[0].blocks[0])
+        builder = KernelBuilder(wide, module.body.operations[0].operation.regions[0].blocks[0], rounds_to_float8)
         builder.arguments = list(block.arguments)
         with ir.InsertionPoint(block.operations[0]):
             body(builder)

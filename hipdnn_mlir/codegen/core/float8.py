@@ -1,4 +1,4 @@
-"""Floats of 8 bits by arithmetic on f32 and its bits, which every architecture has: from memory and to it.
+"""Floats of 8 bits: from memory and to it, by arithmetic on f32 and its bits, which every architecture has, or by an instruction.
 
 Source: OCP, 8-bit floating point specification (OFP8), revision 1.0.
 """
@@ -49,6 +49,8 @@ def float8_to_f32(b: KernelBuilder, code: Value, dtype: DType) -> Value:
 
 def f32_to_float8(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     """The code of the nearest number, halves to even, as an i8; beyond the greatest one infinity, or NaN where the type has none."""
+    if b.rounds_to_float8:
+        return _by_instruction(b, value, dtype)
     form = _FORMATS[dtype.name]
     shift = _FRACTION_BITS - form.fraction_bits
     least_normal = (_BIAS + 1 - form.bias) << _FRACTION_BITS
@@ -73,6 +75,25 @@ def f32_to_float8(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     code = b.select(b.compare("sgt", bits, number(_INFINITY)), number(form.nan), code)
     sign = b.same("arith.andi", b.same("arith.shrui", all_bits, number(24)), number(0x80))
     return b.op("arith.trunci", [b.same("arith.ori", code, sign)], b.i8)
+
+
+def _by_instruction(b: KernelBuilder, value: Value, dtype: DType) -> Value:
+    """As `f32_to_float8`: the instruction gives the greatest number for what is too great, and one code for NaN."""
+    form = _FORMATS[dtype.name]
+    code = b.nearest_float8(dtype.name.removeprefix("f8"), value)
+    bits = b.same("arith.andi", _bits(b, value), b.constant(0x7FFFFFFF, b.i32))
+    # Halfway to the number behind the greatest one, the even code is the greatest one's in E4M3, and infinity's in E5M2.
+    half = 1 << (_FRACTION_BITS - form.fraction_bits - 1)
+    greatest = (form.greatest << (_FRACTION_BITS - form.fraction_bits)) + ((_BIAS - form.bias) << _FRACTION_BITS)
+    is_special = b.compare("sge", bits, b.constant(greatest + half + (form.greatest + 1) % 2, b.i32))
+    special = b.select(
+        b.compare("sgt", bits, b.constant(_INFINITY, b.i32)),
+        b.constant(form.nan, b.i8),
+        b.constant(form.overflow, b.i8),
+    )
+    sign = b.op("arith.trunci", [b.same("arith.shrui", _bits(b, value), b.constant(24, b.i32))], b.i8)
+    sign = b.same("arith.andi", sign, b.constant(0x80, b.i8))
+    return b.select(is_special, b.same("arith.ori", special, sign), code)
 
 
 def _bits(b: KernelBuilder, value: Value) -> Value:
