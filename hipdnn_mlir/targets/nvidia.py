@@ -274,7 +274,7 @@ class FusedAttention:
         return None
 
 
-_MOST_KEYS, _FEW_KEYS = 512, 64
+_MOST_KEYS, _FEW_KEYS, _FEW_FEATURES = 512, 256, 64
 """Of a generated kernel that reads keys again for every 16 queries: at all, and where it takes less time than cuDNN's."""
 
 
@@ -284,7 +284,8 @@ class UnitsAttention:
 
     Attributes:
         is_faster: takes only what takes less time than in cuDNN: with a mask of 64 keys, 1536 heads of 64 queries of 32 features take 15 us
-            of an H200 in place of 46 (bench/results/2026-11-26-models-gpu.txt).
+            of an H200 in place of 46 (bench/results/2026-11-26-models-gpu.txt); with 128 and 197 keys of 64 features, whole models of one
+            text or image take 0.93 to 0.95 of the time, of 32 of them 0.93 to 0.98 (2026-11-27-architectures-gpu.txt).
     """
 
     is_faster: bool = False
@@ -292,8 +293,10 @@ class UnitsAttention:
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
         try:
-            keys = units_attention(graph).key.dims[2]
+            keys, features = units_attention(graph).key.dims[2:]
         except Refusal as refusal:
             return refusal.reason
+        if self.is_faster and features > _FEW_FEATURES:
+            return f"has heads of {features} features, at most {_FEW_FEATURES}"
         most = _FEW_KEYS if self.is_faster else _MOST_KEYS
         return f"has attention of {keys} keys, at most {most}" if keys > most else None
