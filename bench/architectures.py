@@ -18,7 +18,7 @@ _TIMM = (
     "mobilenetv2_100", "mobilenetv3_small_100", "mobilenetv3_large_100", "mobilenetv4_conv_small", "mobilenetv4_hybrid_medium",
     "mobileone_s0", "fastvit_t8", "efficientnet_b0", "efficientnet_lite0", "efficientnetv2_rw_t", "tinynet_e", "ghostnet_100",
     "ghostnetv2_100", "fbnetc_100", "mnasnet_100", "mixnet_s", "lcnet_050", "rexnet_100", "regnetx_002", "regnety_008", "repvgg_a0",
-    "repvit_m0_9", "repghostnet_050", "shufflenet_v2_x1_0", "starnet_s1", "xception41", "inception_v3", "inception_v4",
+    "repvit_m0_9", "repghostnet_050", "starnet_s1", "xception41", "inception_v3", "inception_v4",
     "inception_resnet_v2", "hrnet_w18_small", "convmixer_768_32", "convnext_atto", "convnext_tiny", "convnextv2_atto",
     "inceptionnext_tiny", "mixer_s32_224", "resmlp_12_224", "gmixer_24_224", "gmlp_s16_224", "poolformer_s12", "poolformerv2_s12",
     "metaformer_ppaa_s12_224", "focalnet_tiny_srf", "vit_tiny_patch16_224", "vit_small_patch16_224", "deit_tiny_patch16_224",
@@ -30,7 +30,15 @@ _TIMM = (
     "tnt_s_legacy_patch16_224", "sequencer2d_s", "mambaout_femto",
 )  # fmt: skip
 
-_TORCHVISION = ("squeezenet1_1", "googlenet", "shufflenet_v2_x0_5", "alexnet", "mnasnet0_5", "swin_v2_t")
+_TORCHVISION = (
+    "squeezenet1_1",
+    "googlenet",
+    "shufflenet_v2_x0_5",
+    "shufflenet_v2_x1_0",
+    "alexnet",
+    "mnasnet0_5",
+    "swin_v2_t",
+)
 _SEGMENTATION = ("lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large", "fcn_resnet50")
 
 

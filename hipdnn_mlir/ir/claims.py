@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from torch_mlir import ir
-from torch_mlir.dialects import func
+from torch_mlir.dialects import func, torch
 
 from hipdnn_mlir_runtime.errors import Reject
 
@@ -56,8 +56,12 @@ class Graphs:
         return found[0].emit is not None and found[0].move is not None
 
     def begins(self, op: ir.OpView) -> bool:
-        """Dequantized bytes that others read too, or that are fewer than what is made of them: nobody stores them as floats."""
-        return is_dequantization(op) and (len(readers(op.operands[0])) > 1 or _is_spread(op))
+        """Dequantized bytes that others read too, or that are fewer than what is made of them: nobody stores them as floats.
+
+        Floats of 16 bits that others read too, and one operation of hipDNN in f32.
+        """
+        is_shared = len(readers(op.operands[0])) > 1
+        return (is_shared and _is_widened_for_one(op)) or (is_dequantization(op) and (is_shared or _is_spread(op)))
 
     def has_siblings(self, region: Region) -> bool:
         """On GPUs, where a kernel of pointwise operations takes as long to start as to run."""
@@ -91,6 +95,15 @@ class Graphs:
 def is_dequantization(op: ir.OpView) -> bool:
     """Whether an op makes floats of bytes, which costs next to nothing."""
     return is_operator(op, "Dequantize")
+
+
+def _is_widened_for_one(op: ir.OpView) -> bool:
+    if not isinstance(op, torch.AtenToDtypeOp) or len(reading := readers(op.result)) != 1:
+        return False
+    before, after = (tensor_type(value.type).dtype for value in (op.self_, op.result))
+    row = lookup(reading[0])
+    takes = not isinstance(row, Reject) and row[0].emit is not None and row[0].move is None
+    return takes and before.is_float and after.is_float and before.bytes < after.bytes
 
 
 def _is_spread(op: ir.OpView) -> bool:

@@ -33,7 +33,9 @@ def convert_precision(module: ir.Operation, *, precision: str = UNCHANGED) -> No
     A row says `narrow` (convolutions, matmuls, attention), `wide` (norms, softmax, sums, sensitive functions) or `follow`: narrow where
     every float operand but constants is narrow already. A value is cast once, right after it is made, in front of data movement where
     nothing else reads that; constants are cast at compile time. A norm reads either type, keeps its parameters in f32 and writes what
-    its readers want. Inputs and outputs of the model keep their types, as does all that is not f32.
+    its readers want. Where layers end in norms (BERT), a sum that norms alone read is f32 and adds what the norm in front wrote in 16 bits:
+    the next norm takes its scale away, so that its rounding does not add up from layer to layer. Inputs and outputs of the model keep
+    their types, as does all that is not f32.
 
     Before: `%y = torch.aten.mm %x, %w`; `%z = torch.aten.add.Tensor %y, %r, %int1`, all f32.
     After: `%y = torch.aten.mm %x_bf16, %w_bf16 -> bf16`; `%y_f32 = torch.aten.to.dtype %y`; `%z = torch.aten.add.Tensor %y_f32, %r, %int1`.
@@ -59,6 +61,7 @@ class _Conversion:
         self._is_narrow: set[ir.Value] = set()
         self._narrow_version: dict[ir.Value, ir.Value] = {}
         self._wide_version: dict[ir.Value, ir.Value] = {}
+        self._wide_sums: set[ir.Value] = set()
 
     def run(self, function: func.FuncOp) -> None:
         arguments = function.regions[0].blocks[0].arguments
@@ -98,16 +101,21 @@ class _Conversion:
         kept = {op.operands[index] for index in row.keeps if index < len(op.operands)}
         floats = [value for value in self._floats(tensor_operands(op)) if value not in kept]
         if row.precision == "follow":
-            return bool(floats) and all(value in self._is_narrow for value in floats)
+            return (
+                op.results[0] not in self._wide_sums
+                and bool(floats)
+                and all(value in self._is_narrow for value in floats)
+            )
         return row.precision == "narrow" and bool(floats)
 
     def _convert_norm(self, norm: ir.OpView, row: OpRow) -> None:
         """It computes in f32 whatever it reads and writes: neither side needs a cast."""
         for index in row.keeps:
             norm.operands[index] = self._wide(norm.operands[index])
-        wanted = _wanted(norm.results[0])
+        wanted, sums = _wanted(norm.results[0])
         if wanted == {"narrow"} or (norm.operands[0] in self._is_narrow and "wide" not in wanted):
             self._narrow_result(norm.results[0])
+            self._wide_sums.update(sums)
 
     def _narrow_result(self, result: ir.Value) -> None:
         if is_tensor(result.type) and tensor_type(result.type).dtype is F32:
@@ -226,9 +234,22 @@ def _cast(value: ir.Value, dtype: DType) -> ir.Value:
         return cast_to(value, dtype)
 
 
-def _wanted(value: ir.Value) -> set[Precision]:
-    """What the readers of a value run in; those behind data movement count as its own."""
+def _is_norm(row: OpRow) -> bool:
+    return bool(row.keeps) and row.precision == "wide"
+
+
+def _is_summed_for_norms(op: ir.OpView) -> bool:
+    """Whether an op adds what norms alone read: a residual of a layer that ends in a norm."""
+    return isinstance(op, torch.AtenAddTensorOp) and all(
+        not isinstance(row := lookup(use.owner), Reject) and _is_norm(row[0]) and use.operand_number == 0
+        for use in op.result.uses
+    )
+
+
+def _wanted(value: ir.Value) -> tuple[set[Precision], list[ir.Value]]:
+    """What the readers of a value run in, and its sums that norms alone read; those behind data movement count as its own."""
     found: set[Precision] = set()
+    sums = []
     shown = [value]
     while shown:
         for use in shown.pop().uses:
@@ -240,8 +261,10 @@ def _wanted(value: ir.Value) -> set[Precision]:
                 found.add("wide")
             elif _moves(reader):
                 shown.append(reader.results[0])
-            elif row[0].keeps and row[0].precision == "wide":
+            elif _is_summed_for_norms(reader):
+                sums.append(reader.result)
+            elif _is_norm(row[0]):
                 found.add("follow")
             else:
                 found.add("wide" if use.operand_number in row[0].keeps else row[0].precision)
-    return found
+    return found, sums

@@ -69,6 +69,33 @@ func.func @norm(%x: !torch.vtensor<[4,8],f32>, %s: !torch.vtensor<[8],f32> {hipd
   return %p : !torch.vtensor<[4,8],f32>
 }
 
+// What a norm writes is narrow for a sum that norms alone read, too, and the sum is f32; one that is read otherwise wants f32 of the norm.
+// CHECK-LABEL: func.func @layer_that_ends_in_a_norm
+// CHECK: %[[N:.*]] = torch.aten.layer_norm {{.*}} -> !torch.vtensor<[4,8],bf16>
+// CHECK: %[[NW:.*]] = torch.aten.to.dtype %[[N]], {{.*}} -> !torch.vtensor<[4,8],f32>
+// CHECK: %[[P:.*]] = torch.aten.mm %[[N]], {{.*}} -> !torch.vtensor<[4,8],bf16>
+// CHECK: %[[PW:.*]] = torch.aten.to.dtype %[[P]], {{.*}} -> !torch.vtensor<[4,8],f32>
+// CHECK: %[[S:.*]] = torch.aten.add.Tensor %[[PW]], %[[NW]], {{.*}} -> !torch.vtensor<[4,8],f32>
+// CHECK: %[[M:.*]] = torch.aten.layer_norm %[[S]], {{.*}} -> !torch.vtensor<[4,8],f32>
+// CHECK: %[[Q:.*]] = torch.aten.mm {{.*}} -> !torch.vtensor<[4,8],bf16>
+// CHECK: %[[QW:.*]] = torch.aten.to.dtype %[[Q]], {{.*}} -> !torch.vtensor<[4,8],f32>
+// CHECK: torch.aten.add.Tensor %[[QW]], %[[M]], {{.*}} -> !torch.vtensor<[4,8],f32>
+func.func @layer_that_ends_in_a_norm(%x: !torch.vtensor<[4,8],f32>, %s: !torch.vtensor<[8],f32> {hipdnn.constant = "s"},
+                                     %w: !torch.vtensor<[8,8],f32> {hipdnn.constant = "w"}) -> !torch.vtensor<[4,8],f32> {
+  %one = torch.constant.int 1
+  %eight = torch.constant.int 8
+  %dims = torch.prim.ListConstruct %eight : (!torch.int) -> !torch.list<int>
+  %epsilon = torch.constant.float 1.000000e-05
+  %false = torch.constant.bool false
+  %n = torch.aten.layer_norm %x, %dims, %s, %s, %epsilon, %false : !torch.vtensor<[4,8],f32>, !torch.list<int>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>, !torch.float, !torch.bool -> !torch.vtensor<[4,8],f32>
+  %p = torch.aten.mm %n, %w : !torch.vtensor<[4,8],f32>, !torch.vtensor<[8,8],f32> -> !torch.vtensor<[4,8],f32>
+  %a = torch.aten.add.Tensor %p, %n, %one : !torch.vtensor<[4,8],f32>, !torch.vtensor<[4,8],f32>, !torch.int -> !torch.vtensor<[4,8],f32>
+  %m = torch.aten.layer_norm %a, %dims, %s, %s, %epsilon, %false : !torch.vtensor<[4,8],f32>, !torch.list<int>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>, !torch.float, !torch.bool -> !torch.vtensor<[4,8],f32>
+  %q = torch.aten.mm %m, %w : !torch.vtensor<[4,8],f32>, !torch.vtensor<[8,8],f32> -> !torch.vtensor<[4,8],f32>
+  %y = torch.aten.add.Tensor %q, %m, %one : !torch.vtensor<[4,8],f32>, !torch.vtensor<[4,8],f32>, !torch.int -> !torch.vtensor<[4,8],f32>
+  return %y : !torch.vtensor<[4,8],f32>
+}
+
 // Tensors in lists are cast too.
 // CHECK-LABEL: func.func @concatenation
 // CHECK-SAME: %[[X:.*]]: !torch.vtensor<[4,4],f32>
