@@ -229,12 +229,7 @@ def test_a_dynamic_dimension_that_reaches_a_reshape_of_static_size_is_named() ->
 @pytest.mark.parametrize(
     ("op", "text"),
     [
-        ("NonZero", "g (float[n,4] x) => (int64[2,m] y) { r = Relu(x) z = NonZero(r) y = NonZero(z) }"),
         ("Unique", "g (float[n,4] x) => (float[m] y) { r = Relu(x) y = Unique<axis=0>(r) }"),
-        (
-            "Compress",
-            "g (float[n,4] x, bool[4] c) => (int64[2,m] y) { r = Relu(x) z = Compress<axis=1>(r, c) y = NonZero(z) }",
-        ),
         ("Reshape", "g (float[n,4] x, int64[2] s) => (float[a,b] y) { r = Relu(x) y = Reshape(r, s) }"),
     ],
 )

@@ -12,7 +12,9 @@ from ..dynamic.buckets import BucketedSizes
 from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
 from ..dynamic.solver import Solver
-from ..frontend.counted import Counted, counted
+from ..frontend.counted.model import Counted, Rows, counted
+from ..frontend.counted.pieces import Piece
+from ..frontend.counted.sizes import Dim, Times, Unfollowed
 from ..frontend.prepare import Slim, with_shapes
 from ..frontend.shape_inference import DATA_DEPENDENT
 from ..frontend.sizes.samples import Samples
@@ -23,8 +25,10 @@ from .lower import lower_to_torch
 from .samples import at_samples
 from .source import OnnxSource, Source
 
-Cuts = dict[str, list[str]]
-"""Output -> per dim the output that says how many of it count, an empty text where all do."""
+Dims = dict[str, list[Times | None]]
+"""Output -> per dim how many of it count, None where all do."""
+MAX_LISTS = 8
+"""Numbers of rows in one piece: each is a dynamic dimension of it."""
 
 
 class Compiled(Protocol):
@@ -58,13 +62,20 @@ def at_bounds(make: Callable[..., Made], source: Source[Any], **options: Any) ->
         sizes = source.sizes(shapes)
         if sizes.is_static:
             model, shapes = with_shapes(model, sizes.at(())), {}
-        found = _counted(model, sizes.table.symbols)
+        found = _counted(model, sizes.table.symbols, error)
         if found is None:
             raise
         where, external = source.where, source.external
-        cuts = _cuts(_Behind(found.behind, where, external), found, shapes, error)
-        made = make(OnnxSource(found.bounded, where, external), **{**options, "shapes": shapes})
-        made.model.counted = cuts
+        dims = {n: [dim if isinstance(dim, Times) else None for dim in each or ()] for n, each in found.outputs.items()}
+        for piece in found.pieces:
+            dims.update(_checked(piece, where, shapes, found, error))
+        cuts = {name: [str(dim or "") for dim in dims[name]] for name in found.outputs}
+        numbers = dict.fromkeys(dim for name in cuts for dim in dims[name] if dim is not None)
+        bounded = found.bounded(model, numbers)
+        made = make(OnnxSource(bounded, where, external), **{**options, "shapes": shapes})
+        made.model.counted = {str(dim): [] for dim in numbers} | {
+            name: each for name, each in cuts.items() if any(each)
+        }
         return made
 
 
@@ -76,22 +87,29 @@ class _Behind(OnnxSource):
         yield next(super().samples(sizes))
 
 
-def _counted(model: onnx.ModelProto, symbols: Collection[str]) -> Counted | None:
+def _counted(model: onnx.ModelProto, symbols: Collection[str], error: UnsupportedError) -> Counted | None:
     try:
         return counted(model, symbols)
     except onnx.shape_inference.InferenceError:
         return None
+    except Unfollowed as reason:
+        reject = Reject(reason.operator, DATA_DEPENDENT, str(reason), reason.node)
+        raise UnsupportedError([reject], target=error.target, where=error.where) from reason
 
 
-def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedError) -> Cuts:
-    """Which dims of the outputs are numbers of rows.
+def _checked(piece: Piece, where: str, shapes: Shapes, made: Counted, error: UnsupportedError) -> Dims:
+    """The dims of a piece's outputs that are numbers of rows.
 
     Raises:
         UnsupportedError: rows behind those that count would reach a result.
     """
-    found: Cuts = {each.name: [] for each in made.rows}
+    behind = _Behind(piece.model, where, {})
+    found: Dims = {}
     reasons: list[tuple[str, str | None]] = []
-    names = {each.name: [1] for each in made.rows}  # any bucket: what counts is which sizes have some
+    names = {key: [1] for key in piece.symbols}  # any bucket: what counts is which sizes have some
+    first = next(iter(made.rows.values()))
+    if len(names) > MAX_LISTS:
+        raise _refused(first, error, f"{len(names)} numbers of rows meet, more than {MAX_LISTS}")
 
     def look(models: Sequence[Slim], solver: Solver) -> None:
         padding = BucketedSizes(solver, names)
@@ -101,8 +119,8 @@ def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedE
             mixing = check_padding([each.module.operation for each in imported], inputs, outputs, padding)
             if mixing is not None:
                 reasons.append((str(mixing), mixing.symbol))
-            cuts, computed = _counted_dims(imported, padding)
-            found.update(cuts)
+            dims, computed = _counted_dims(imported, piece, solver, padding)
+            found.update(dims)
             reasons.extend((reason, None) for reason in computed)
 
         lower_to_torch(behind, models, Runner(), check)
@@ -115,30 +133,45 @@ def _cuts(behind: OnnxSource, made: Counted, shapes: Shapes, error: UnsupportedE
     except UnsupportedError:  # rows or not, something has no place
         raise error from None
     except HipdnnMlirError as other:
-        raise _refused(made, error, str(other)) from other
+        raise _refused(first, error, str(other)) from other
     if reasons:
-        raise _refused(made, error, *reasons[0])
+        reason, symbol = reasons[0]
+        dim = piece.symbols.get(symbol or "")
+        rows = made.rows[dim.name] if dim is not None else first
+        raise _refused(rows, error, reason)
     return found
 
 
-def _counted_dims(imported: Sequence[Imported], padding: BucketedSizes) -> tuple[Cuts, list[str]]:
+def _counted_dims(
+    imported: Sequence[Imported], piece: Piece, solver: Solver, padding: BucketedSizes
+) -> tuple[Dims, list[str]]:
     """The dims of the outputs that are numbers of rows, and why others must not be computed from such."""
-    cuts: Cuts = {}
+    made: Dims = {}
     reasons = []
     for infos in zip(*(each.outputs for each in imported), strict=True):
+        name = infos[0].name
         columns = list(zip(*(info.dims for info in infos), strict=True))
-        names = [padding.symbol_of(column) or "" for column in columns]
-        if any(names):
-            cuts[infos[0].name] = names
-        for axis, (column, name) in enumerate(zip(columns, names, strict=True)):
-            if not name and padding.symbol_in(column):
-                reasons.append(f"dimension {axis} of output {infos[0].name!r} is computed from it")
-    return cuts, reasons
+        expected = piece.outputs[name] or [None] * len(columns)
+        made[name] = []
+        for axis, (column, dim) in enumerate(zip(columns, expected, strict=True)):
+            symbol = padding.symbol_of(column)
+            rows = piece.symbols[symbol] if symbol else _times(column, dim, solver)
+            made[name].append(rows)
+            if (rows is None and padding.symbol_in(column)) or (isinstance(dim, Times) and rows != dim):
+                reasons.append(f"dimension {axis} of output {name!r} is computed from it")
+    return made, reasons
 
 
-def _refused(made: Counted, error: UnsupportedError, reason: str, name: str | None = None) -> UnsupportedError:
+def _times(column: tuple[int, ...], dim: Dim, solver: Solver) -> Times | None:
+    """The dim if it is so many times a number of rows, as it is expected to be."""
+    if not isinstance(dim, Times) or dim.name not in solver.table.symbols:
+        return None
+    values = solver.values(solver.table.symbol(dim.name))
+    return dim if column == tuple(value * dim.factor for value in values) else None
+
+
+def _refused(rows: Rows, error: UnsupportedError, reason: str) -> UnsupportedError:
     """Why the rows of an operator cannot fill their bound."""
-    rows = next((each for each in made.rows if each.name == name), made.rows[0])
     most = "most" if rows.bound is None else str(rows.bound)
     told = f"data decides how many rows it has, and what follows does not take the {most} there can be: {reason}"
     reject = Reject(rows.operator, DATA_DEPENDENT, told, rows.node)

@@ -190,8 +190,8 @@ class Solver:
 
 
 def _is_certain(relation: str, a: Size, b: Size) -> bool:
-    """Whether a condition holds for all sizes: numbers, or a size against a negative number."""
-    if isinstance(a, int) and isinstance(b, int):
+    """Whether a condition holds for all sizes: numbers, a size against itself, or against a negative number."""
+    if (isinstance(a, int) and isinstance(b, int)) or (a == b and relation in ("<=", "==")):
         return True
     is_below = isinstance(a, int) and a < 0
     is_above = isinstance(b, int) and b < 0 and relation == "!="

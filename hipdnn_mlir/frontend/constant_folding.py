@@ -28,7 +28,7 @@ MAX_FOLDED_ELEMENTS = 1 << 16
 """Results larger than this stay computed: they would bloat the program more than they save."""
 MAX_FILLED_ELEMENTS = 1 << 28
 """The same of one number at every place, which takes no memory before the program is written."""
-_RANDOM = frozenset(
+RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
 _MISEVALUATED = frozenset(
@@ -224,7 +224,7 @@ class _Folder:
 
     def _results(self, node: onnx.NodeProto) -> list[list[Array]] | None:
         """Per output one array per model, or None where the node stays."""
-        if node.domain or node.op_type in _RANDOM | _MISEVALUATED or any(a.g.node or a.graphs for a in node.attribute):
+        if node.domain or node.op_type in RANDOM | _MISEVALUATED or any(a.g.node or a.graphs for a in node.attribute):
             return None
         if node.op_type == "Identity" and node.output[0] in {value.name for value in self._models[0].graph.output}:
             return None
@@ -258,7 +258,7 @@ class _Folder:
         if node.op_type == "ConstantOfShape":
             return _filled(node, self._known[node.input[0]][index])
         feeds = {name: self._known[name][index] for name in node.input if name}
-        return _evaluate(node, feeds, self._models[index]) if self._is_small(node, feeds, index) else None
+        return evaluated(node, feeds, self._models[index]) if self._is_small(node, feeds, index) else None
 
 
 def _is_known(arrays: Sequence[Array]) -> bool:
@@ -288,7 +288,7 @@ def _filled(node: onnx.NodeProto, dims: Array) -> list[Array] | None:
     return [np.broadcast_to(value, tuple(dims.tolist()))]
 
 
-def _evaluate(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelProto) -> list[Array] | None:
+def evaluated(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelProto) -> list[Array] | None:
     """A node's results by onnx's reference implementation; None where it fails or they are large."""
     inputs = [
         onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)

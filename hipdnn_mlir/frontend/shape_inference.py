@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from hipdnn_mlir_runtime.dtypes import I64
+from hipdnn_mlir_runtime.dtypes import BOOL, I64
 from hipdnn_mlir_runtime.errors import ModelError, Reject, UnsupportedError
 
 from ..ops.registry import HIPDNN_DOMAIN, ONNX
@@ -42,6 +42,16 @@ BITS = "Bits"
 RESULTS.update(dict.fromkeys(((HIPDNN_DOMAIN, name) for name in (CODES, OF_CODES, BITS)), _retyped))
 POSITIONS, SELECTED, CHOSEN, DISTINCT = "Positions", "Selected", "Chosen", "Distinct"
 """NonZero, Compress, NonMaxSuppression and Unique at the largest size that their results can have, with the number of rows as i64[1]."""
+VALID, MASKED, REPEATED, JOINED, NUMBER, INDICES, SCATTERED = (
+    "Valid",
+    "Masked",
+    "Repeated",
+    "Joined",
+    "Number",
+    "Indices",
+    "Scattered",
+)
+"""What forms of other operators are made of that know how many rows of a list count."""  # fmt: skip
 _ONE = TensorType((1,), I64)
 
 
@@ -82,13 +92,40 @@ def _distinct(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> li
     return [TensorType((size,), x.dtype), numbers, numbers, numbers, _ONE]
 
 
+def _valid(operands: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> list[TensorType]:
+    x = _needed(operands)
+    return [TensorType((x.dims[attributes.get("axis", 0)],), BOOL)]
+
+
+def _like_first(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
+    return [_needed(operands)]
+
+
+def _number(_: Sequence[TensorType | None], __: Mapping[str, Any]) -> list[TensorType]:
+    return [_ONE]
+
+
+def _needed(operands: Sequence[TensorType | None]) -> TensorType:
+    if not operands or operands[0] is None:
+        raise Refusal("operand", "an operand is missing")
+    return operands[0]
+
+
 def _product(dims: Sequence[int | None]) -> int | None:
     """How many elements dims have, where all are known."""
     known = [size for size in dims if size is not None]
     return math.prod(known) if len(known) == len(dims) else None
 
 
-_COUNTED: dict[str, Results] = {POSITIONS: _positions, SELECTED: _selected, CHOSEN: _chosen, DISTINCT: _distinct}
+_COUNTED: dict[str, Results] = {
+    POSITIONS: _positions,
+    SELECTED: _selected,
+    CHOSEN: _chosen,
+    DISTINCT: _distinct,
+    VALID: _valid,
+    NUMBER: _number,
+    **dict.fromkeys((MASKED, REPEATED, JOINED, INDICES, SCATTERED), _like_first),
+}
 RESULTS.update({(HIPDNN_DOMAIN, name): results for name, results in _COUNTED.items()})
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from drawing import TIMES
-from hipdnn_mlir.frontend.counted import OPERATORS as COUNTED
+from hipdnn_mlir.frontend.counted.sources import OPERATORS as COUNTED
 from onnx_backend import report
 from onnx_backend.coverage import operators, to_coverage
 

@@ -20,6 +20,10 @@ WITHOUT = {
         ("Chosen", "Distinct", "Positions", "Selected"),
         "NonMaxSuppression, Unique, NonZero and Compress, which tests/test_counted_rows.py has",
     ),
+    **dict.fromkeys(
+        ("Indices", "Joined", "Masked", "Number", "Repeated", "Scattered", "Valid"),
+        "parts of operators on lists, which tests/test_counted_lists.py has",
+    ),
     "Compress": "data decides its size, which tests/test_counted_rows.py has",
     "Constant": "constant operands of all others are",
     "DeformConv": "samples and a product, which tests/decompositions has",

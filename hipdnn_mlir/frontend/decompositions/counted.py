@@ -1,20 +1,33 @@
-"""Operators that fill a bound and count their rows, written as cumulative sums and scatters."""
+"""Operators that fill a bound and count their rows, as cumulative sums and scatters; parts of those that know how many rows count."""
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
+import onnx
 
 from ...ops.families.detection import SUPPRESS
 from ...ops.registry import HIPDNN_DOMAIN
-from ..shape_inference import CHOSEN, DISTINCT, POSITIONS, SELECTED
+from ..shape_inference import (
+    CHOSEN,
+    DISTINCT,
+    INDICES,
+    JOINED,
+    MASKED,
+    NUMBER,
+    POSITIONS,
+    REPEATED,
+    SCATTERED,
+    SELECTED,
+    VALID,
+)
 from .call import BOOL, INT32, INT64, Call
 from .registry import decomposes
 
 
 @decomposes(POSITIONS, domain=HIPDNN_DOMAIN)
 def positions(call: Call) -> Sequence[str | None]:
-    """NonZero: as many columns as there are elements; those behind the number of them are of the first element.
+    """NonZero: as many columns as there are elements; those behind the number of them are the first one.
 
     Source: ONNX, NonZero-13.
     """
@@ -33,7 +46,7 @@ def positions(call: Call) -> Sequence[str | None]:
 
 @decomposes(SELECTED, domain=HIPDNN_DOMAIN)
 def selected(call: Call) -> Sequence[str | None]:
-    """Compress: as many slices as there are conditions; those behind the number of selected ones are the first slice.
+    """Compress: as many slices as there are conditions; those behind the number of selected ones are the first of them.
 
     Source: ONNX, Compress-11.
     """
@@ -47,7 +60,7 @@ def selected(call: Call) -> Sequence[str | None]:
 
 @decomposes(CHOSEN, domain=HIPDNN_DOMAIN)
 def chosen(call: Call) -> Sequence[str | None]:
-    """NonMaxSuppression: as many rows as there can be boxes; those behind the number of them are of the first batch, class and box.
+    """NonMaxSuppression: as many rows as there can be boxes; those behind the number of them are the first.
 
     Source: ONNX, NonMaxSuppression-11.
     """
@@ -95,6 +108,108 @@ def distinct(call: Call) -> Sequence[str | None]:
     return [call.op("Gather", x, at), at, call.op("Gather", number, inverse), counts, count]
 
 
+@decomposes(VALID, domain=HIPDNN_DOMAIN)
+def valid(call: Call) -> Sequence[str | None]:
+    """(x, number; axis): for each row along the axis whether it counts; all do without a number.
+
+    Source: adr/0062.
+    """
+    size = call.size(call.need(0), call.attr("axis", 0))
+    count = call.arg(1)
+    return [_counting(call, size, count) if count else call.const(np.ones(size, bool))]
+
+
+@decomposes(MASKED, domain=HIPDNN_DOMAIN)
+def masked(call: Call) -> Sequence[str | None]:
+    """(x, number; axis, fill): x, in which rows behind the number are the least or greatest number, zero or one.
+
+    Source: adr/0062.
+    """
+    x, kind = call.need(0), call.kind(call.need(0))
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    least, greatest = (0, 1) if kind == BOOL else (-np.inf, np.inf)
+    if np.issubdtype(dtype, np.integer):
+        least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    fill = {"least": least, "greatest": greatest, "zero": 0, "one": 1}[call.attr("fill", "zero")]
+    return [call.op("Where", _along(call, x), x, call.const(fill, kind))]
+
+
+@decomposes(REPEATED, domain=HIPDNN_DOMAIN)
+def repeated(call: Call) -> Sequence[str | None]:
+    """(x, number; axis): x, in which rows behind the number are the first row.
+
+    Source: adr/0062.
+    """
+    x, axis = call.need(0), call.attr("axis", 0)
+    return [call.op("Where", _along(call, x), x, call.slice(x, axis, 0, 1))]
+
+
+@decomposes(JOINED, domain=HIPDNN_DOMAIN)
+def joined(call: Call) -> Sequence[str | None]:
+    """(x, places; axis): rows of x at places (1, n).
+
+    Source: adr/0062.
+    """
+    return [call.op("Gather", call.need(0), call.reshape(call.need(1), -1), axis=call.attr("axis", 0))]
+
+
+@decomposes(NUMBER, domain=HIPDNN_DOMAIN)
+def number(call: Call) -> Sequence[str | None]:
+    """(number, other; factor, most): the number times the factor, at most so many, 0 where the other one is 0.
+
+    Source: adr/0062.
+    """
+    made, other = call.need(0), call.arg(1)
+    if call.attr("factor", 1) != 1:
+        made = call.op("Mul", made, call.ints(call.attr("factor", 1)))
+    if call.attr("most") is not None:
+        made = call.op("Min", made, call.ints(call.attr("most")))
+    if other is not None:
+        made = call.op("Mul", made, call.op("Min", other, call.ints(1)))
+    return [made]
+
+
+@decomposes(INDICES, domain=HIPDNN_DOMAIN)
+def indices(call: Call) -> Sequence[str | None]:
+    """(indices, number, size): the indices, all 0 where their number is 0; negative ones count from the size, if that is given.
+
+    Source: adr/0062.
+    """
+    made, size = call.need(0), call.arg(2)
+    if size is not None:
+        from_end = call.op("Add", made, call.cast(size, call.kind(made)))
+        made = call.op("Where", call.op("Less", made, call.number(0, made)), from_end, made)
+    is_any = call.op("Greater", call.need(1), call.ints(0))
+    return [call.op("Where", is_any, made, call.number(0, made))]
+
+
+@decomposes(SCATTERED, domain=HIPDNN_DOMAIN)
+def scattered(call: Call) -> Sequence[str | None]:
+    """(x, indices, updates, number; axis, reduction): ScatterElements of rows up to the number; the others go to one more row.
+
+    Source: adr/0062.
+    """
+    x, at, updates = (call.need(index) for index in range(3))
+    axis, reduction = call.attr("axis", 0), call.attr("reduction", "none")
+    size = call.size(x, axis)
+    more = call.concat(axis, x, call.slice(x, axis, 0, 1))
+    places = call.op("Where", _along(call, at, 3), at, call.number(size, at))
+    made = call.op("ScatterElements", more, places, updates, axis=axis, reduction=reduction)
+    return [call.slice(made, axis, 0, size)]
+
+
+def _along(call: Call, x: str, number: int = 1) -> str:
+    """For each row of x along the attribute `axis` whether it counts, with the rank of x."""
+    axis = call.axis(x, call.attr("axis", 0))
+    dims = [1] * call.rank(x)
+    dims[axis] = -1
+    return call.reshape(_counting(call, call.size(x, axis), call.need(number)), *dims)
+
+
+def _counting(call: Call, size: int, number: str) -> str:
+    return call.op("Less", call.range(call.ints(size)), number)
+
+
 def _numbered(call: Call, mask: str) -> str:
     """For each place of a list, how many places up to it are true, less one."""
     ranks = call.op("CumSum", call.cast(mask, INT32), call.const(np.int64(0)))
@@ -102,10 +217,11 @@ def _numbered(call: Call, mask: str) -> str:
 
 
 def _listed(call: Call, mask: str, bound: int) -> tuple[str, str]:
-    """The indices of what is true in a list, zeros behind them, and their number as i64[1]."""
+    """The indices of what is true in a list, the first of them behind them, 0 where there is none, and their number as i64[1]."""
     places = _numbered(call, mask)
     count = call.op("Add", call.slice(places, 0, bound - 1, bound), call.const(np.int64(1)))
     places = call.op("Where", mask, places, call.const(np.int64(bound)))  # the others go to one more place
     zeros = call.const(np.zeros(bound + 1, np.int64))
     found = call.op("ScatterElements", zeros, places, call.range(call.ints(bound)), axis=0)
-    return call.slice(found, 0, 0, bound), count
+    found, first = call.slice(found, 0, 0, bound), call.slice(found, 0, 0, 1)
+    return call.op("Where", _counting(call, bound, count), found, first), count
