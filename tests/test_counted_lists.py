@@ -55,6 +55,9 @@ MODELS = {
     "a list of a list": f"{GIVEN} d = Constant<value=float {{3}}>() w = Greater(v, d) y = Compress<axis=0>(v, w) }}",
     "the first of a list": f"{GIVEN} a = Constant<value=int64[1] {{0}}>() e = Constant<value=int64[1] {{3}}>() y = Slice(v, a, e) }}",
     "lists behind each other": f"{GIVEN} s = Constant<value=float[2] {{7, 8}}>() p = Neg(v) y = Concat<axis=0>(v, s, p, v) }}",
+    "three numbers behind a list, and the first three of it": f"{GIVEN} "
+    "s = Constant<value=float[3] {7, 8, 9}>() w = Concat<axis=0>(v, s) "
+    "a = Constant<value=int64[1] {0}>() e = Constant<value=int64[1] {3}>() u = Slice(v, a, e) y = Concat<axis=0>(w, u) }",
     "the greatest of a list": f"{GIVEN} s = Constant<value=float[1] {{-1}}>() w = Concat<axis=0>(v, s) y = ReduceMax(w) }}",
     "a sum and a product of a list": f"{GIVEN} a = ReduceSum<keepdims=1>(v) b = ReduceProd<keepdims=1>(v) y = Add(a, b) }}",
     "rows as one list": """g (float[6,3] x, bool[6] c) => (float[n] y) {

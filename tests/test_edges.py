@@ -32,6 +32,15 @@ def test_clip_returns_the_upper_bound_when_bounds_are_the_wrong_way_round() -> N
     np.testing.assert_array_equal(got, reference.run(None, {"x": x})[0])
 
 
+def test_whole_slice_is_its_operand_when_both_are_outputs() -> None:
+    ends = [numpy_helper.from_array(np.array([end]), name) for name, end in (("first", 0), ("last", 100))]
+    nodes = [helper.make_node("Exp", ["x"], ["y"]), helper.make_node("Slice", ["y", "first", "last", "first"], ["z"])]
+    x = np.random.default_rng(0).standard_normal(12, np.float32)
+    y, z = hipdnn_mlir.compile(_model(nodes, [12], ["y", "z"], ends)).session().run(None, {"x": x})
+    np.testing.assert_array_equal(y, z)
+    np.testing.assert_allclose(z, np.exp(x.astype(np.float64)), rtol=1e-6)
+
+
 def test_output_is_refused_when_it_is_listed_twice() -> None:
     with pytest.raises(ModelError, match="'y' is listed twice"):
         hipdnn_mlir.compile(_model([helper.make_node("Relu", ["x"], ["y"])], [2, 3], ["y", "y"]))

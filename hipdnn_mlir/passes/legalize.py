@@ -182,7 +182,9 @@ def permute(value: ir.Value, order: Dims) -> ir.Value:
 
 
 def extract(value: ir.Value, offsets: Dims, sizes: Dims, steps: Dims) -> ir.Value:
-    """`tensor.extract_slice` with static numbers."""
+    """`tensor.extract_slice` with static numbers; a whole tensor is itself: MLIR's bufferization crashes where both are results."""
+    if tuple(sizes) == tuple(value.type.shape):
+        return value
     kind = ir.RankedTensorType.get(sizes, value.type.element_type)
     return tensor.extract_slice(kind, value, [], [], [], offsets, sizes, steps)
 

@@ -124,7 +124,7 @@ def _concat(write: Writer) -> Cut | None:
         write.emit(POSITIONS, [mask], [at, rows.name], HIPDNN_DOMAIN)
         return rows.name, at
 
-    name, at = write.shared(tuple(parts), join)
+    name, at = write.shared(("joined", *parts), join)
     rank = len(write.sizes.dims_of(write.node.input[0]) or ())
     write.sizes.infer(write.node, {axis % rank: Times(name)})
     if write.places.issuperset(write.node.input):

@@ -112,7 +112,7 @@ class Writer:
             self.emit(NUMBER, [self.number(dim)], [made.name], HIPDNN_DOMAIN, most=most)
             return (made.name,)
 
-        (name,) = self.shared((dim, most), write)
+        (name,) = self.shared(("at most", dim, most), write)
         return Times(name)
 
     def masked(self, name: str, fill: str, axes: Sequence[int] | None = None) -> str:
