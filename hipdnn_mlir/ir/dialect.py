@@ -5,6 +5,8 @@ split by the offload pass.
 """
 
 import sys
+from importlib import import_module
+from types import ModuleType
 from collections.abc import Sequence
 from typing import Any, ClassVar, Optional, TypeVar
 
@@ -17,10 +19,25 @@ from .types import same_storage
 
 MAX_INPUTS = 24
 MAX_RESULTS = 8
-_BUILT = ["bufferization", "func", "irdl", "linalg", "memref", "tensor"]
+_BUILT = ["bufferization", "func", "irdl", "memref", "tensor"]
 """MLIR's dialects that Python builds operations of; others are loaded by passes, and where they are parsed."""
+_OF_LINALG = "[#linalg.iterator_type<parallel>]"
+"""Loads linalg where it is parsed, inside a list for Python not to look at it."""
+_LINALG = "torch_mlir.dialects.linalg"
+"""Python's module of linalg takes a tenth of a second to import, and nothing here uses it but `linalg.transpose`."""
 OVERWRITES = "hipdnn.overwrites"
 """Of a `hipdnn.kernel`: ins in whose memory its out may lie, by their places among the ins of a call."""
+
+
+class _Later(ModuleType):
+    """A module in the place of one that is imported where something of it is used."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
 
 
 class HipDNN(ext.Dialect, name="hipdnn"):
@@ -233,8 +250,10 @@ def make_context() -> ir.Context:
     """A context with torch, hipdnn, and of MLIR's own dialects those that are built."""
     # The bindings look for Python classes of a dialect under this name at every operation, and remember only a success.
     sys.modules.setdefault("torch_mlir.dialects.hipdnn", sys.modules[__name__])
+    sys.modules.setdefault(_LINALG, _Later(_LINALG))
     context = ir.Context(_BUILT)  # all that there are would take a sixth of a small model's compilation
     torch_dialect.register_dialect(context)
     with context, ir.Location.unknown():
         HipDNN.load()
+        ir.Attribute.parse(_OF_LINALG)
     return context

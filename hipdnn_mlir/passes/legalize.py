@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from torch_mlir import ir
-from torch_mlir.dialects import bufferization, func, tensor
+from torch_mlir._mlir_libs import _mlirDialectsLinalg
+from torch_mlir.dialects import _linalg_ops_gen, bufferization, func, tensor
 
 from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
 
@@ -175,10 +176,10 @@ def reshape(value: ir.Value, dims: Dims) -> ir.Value:
 
 def permute(value: ir.Value, order: Dims) -> ir.Value:
     """`linalg.transpose` into a new tensor."""
-    from torch_mlir.dialects import linalg  # importing it takes long, and few models need it
-
     empty = tensor.empty([value.type.shape[axis] for axis in order], value.type.element_type)
-    return linalg.transpose(value, outs=[empty], permutation=order).result[0]
+    made = _linalg_ops_gen.TransposeOp([empty.type], value, empty, order)
+    _mlirDialectsLinalg.fill_builtin_region(made.operation)
+    return made.result[0]
 
 
 def extract(value: ir.Value, offsets: Dims, sizes: Dims, steps: Dims) -> ir.Value:
