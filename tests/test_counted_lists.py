@@ -73,6 +73,9 @@ MODELS = {
         a = Gather<axis=0>(z, i1) b = Gather<axis=0>(z, j1) a2 = Neg(a) b2 = Exp(b)
         sa = Shape(a) sb = Shape(b) ia = Expand(i, sa) jb = Expand(j, sb) sz = Shape(z) zeros = ConstantOfShape(sz)
         r = ScatterElements<axis=0>(zeros, ia, a2) y = ScatterElements<axis=0>(r, jb, b2) }""",
+    "elements put into zeros": f"{GIVEN} d = Constant<value=float {{3}}>() w = Greater(v, d) p = NonZero(w) "
+    "o = Constant<value=int64[1] {-1}>() i = Reshape(p, o) a = Gather<axis=0>(v, i) b = Neg(a) s = Shape(v) zeros = ConstantOfShape(s) "
+    "y = ScatterElements<axis=0>(zeros, i, b) }",
     "places counted from the last row": """g (float[6,3] x, bool[6] c, int64[4] i) => (float[n,3] y) {
         z = Compress<axis=0>(x, c) zero = Constant<value=int64 {0}>() lowest = Constant<value=int64 {-1}>() w = Greater(i, zero)
         v = Compress<axis=0>(i, w) m = Mul(v, zero) p = Add(m, lowest) y = Gather<axis=0>(z, p) }""",

@@ -202,10 +202,21 @@ def _scatter(write: Writer) -> Cut | None:
     if indices not in write.places:
         raise write.refused("its indices may count from the last row, and data decides how many there are")
     write.sizes.infer(write.node)
-    attributes = {"axis": axis, "reduction": attributes_of(write.node).get("reduction", "none")}
+    reduction = attributes_of(write.node).get("reduction", "none")
+    if reduction == "none" and write.sizes.dims_of(indices) == write.sizes.dims_of(updates):
+        indices = _per_row(write, indices, axis)
     given = [data, indices, updates, write.number(rows)]
-    write.emit(SCATTERED, given, list(write.node.output), HIPDNN_DOMAIN, **attributes)
+    write.emit(SCATTERED, given, list(write.node.output), HIPDNN_DOMAIN, axis=axis, reduction=reduction)
     return write.finish(data, indices, updates)
+
+
+def _per_row(write: Writer, indices: str, axis: int) -> str:
+    """Indices with ones in the place of dims along which an Expand repeats them; whole rows then move."""
+    maker, dims = write.sizes.maker(indices), write.sizes.dims_of(indices) or ()
+    if maker is None or maker.op_type != "Expand":
+        return indices
+    rows = tuple(dim if at == axis else 1 for at, dim in enumerate(dims))
+    return maker.input[0] if write.sizes.dims_of(maker.input[0]) == rows else indices
 
 
 MIXING: dict[str, Callable[[Writer], Cut | None]] = {

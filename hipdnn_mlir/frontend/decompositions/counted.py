@@ -187,15 +187,32 @@ def indices(call: Call) -> Sequence[str | None]:
 def scattered(call: Call) -> Sequence[str | None]:
     """(x, indices, updates, number; axis, reduction): ScatterElements of rows up to the number; the others go to one more row.
 
+    Where the indices have ones in the place of all dims but that of the rows, whole rows of the updates move.
+
     Source: adr/0062.
     """
     x, at, updates = (call.need(index) for index in range(3))
     axis, reduction = call.attr("axis", 0), call.attr("reduction", "none")
     size = call.size(x, axis)
+    if call.dims(at) != call.dims(updates):
+        return [_rows_moved(call, x, at, updates)]
     more = call.concat(axis, x, call.slice(x, axis, 0, 1))
     places = call.op("Where", _along(call, at, 3), at, call.number(size, at))
     made = call.op("ScatterElements", more, places, updates, axis=axis, reduction=reduction)
     return [call.slice(made, axis, 0, size)]
+
+
+def _rows_moved(call: Call, x: str, at: str, updates: str) -> str:
+    """The same of whole rows: which of the updates each row is, counted from 1, 0 for those that stay."""
+    axis, zero, one = call.attr("axis", 0), call.const(np.int64(0)), call.const(np.int64(1))
+    size, rows = call.size(x, axis), call.size(at, axis)
+    places = call.op("Where", _counting(call, rows, call.need(3)), call.reshape(at, -1), call.number(size, at))
+    numbers = call.op("Add", call.range(call.ints(rows)), one)
+    none = call.const(np.zeros(size + 1, np.int64))
+    found = call.slice(call.op("ScatterElements", none, places, numbers, axis=0), 0, 0, size)
+    moved = call.op("Gather", updates, call.op("Max", call.op("Sub", found, one), zero), axis=axis)
+    dims = [-1 if place == axis else 1 for place in range(call.rank(x))]
+    return call.op("Where", call.reshape(call.op("Greater", found, zero), *dims), moved, x)
 
 
 def _along(call: Call, x: str, number: int = 1) -> str:
