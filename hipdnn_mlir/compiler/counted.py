@@ -68,7 +68,7 @@ def at_bounds(make: Callable[..., Made], source: Source[Any], **options: Any) ->
         where, external = source.where, source.external
         dims = {n: [dim if isinstance(dim, Times) else None for dim in each or ()] for n, each in found.outputs.items()}
         for piece in found.pieces:
-            dims.update(_checked(piece, where, shapes, found, error))
+            dims.update(_checked(piece, _Behind(piece.model, where, external), shapes, found, error))
         cuts = {name: [str(dim or "") for dim in dims[name]] for name in found.outputs}
         numbers = dict.fromkeys(dim for name in cuts for dim in dims[name] if dim is not None)
         bounded = found.bounded(model, numbers)
@@ -97,13 +97,12 @@ def _counted(model: onnx.ModelProto, symbols: Collection[str], error: Unsupporte
         raise UnsupportedError([reject], target=error.target, where=error.where) from reason
 
 
-def _checked(piece: Piece, where: str, shapes: Shapes, made: Counted, error: UnsupportedError) -> Dims:
+def _checked(piece: Piece, behind: OnnxSource, shapes: Shapes, made: Counted, error: UnsupportedError) -> Dims:
     """The dims of a piece's outputs that are numbers of rows.
 
     Raises:
         UnsupportedError: rows behind those that count would reach a result.
     """
-    behind = _Behind(piece.model, where, {})
     found: Dims = {}
     reasons: list[tuple[str, str | None]] = []
     names = {key: [1] for key in piece.symbols}  # any bucket: what counts is which sizes have some

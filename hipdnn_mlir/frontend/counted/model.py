@@ -38,6 +38,7 @@ class Counted:
 
     Args:
         model: without large constants, with inferred types.
+        constants: all of them.
         declared: what the model declares of its values.
         symbols: names of its dynamic dimensions.
 
@@ -51,7 +52,11 @@ class Counted:
     """
 
     def __init__(
-        self, model: onnx.ModelProto, declared: Iterable[onnx.ValueInfoProto], symbols: Collection[str]
+        self,
+        model: onnx.ModelProto,
+        constants: Sequence[onnx.TensorProto],
+        declared: Iterable[onnx.ValueInfoProto],
+        symbols: Collection[str],
     ) -> None:
         self._walk = walk = Walk(model, declared, symbols)
         self.rows = {
@@ -60,7 +65,7 @@ class Counted:
         }
         results = [value.name for value in model.graph.output]
         self.outputs: dict[str, Dims | None] = {n: walk.sizes.dims_of(n) for n in results if walk.sizes.follows(n)}
-        self.pieces: Sequence[Piece] = pieces(model, walk, is_static=not symbols)
+        self.pieces: Sequence[Piece] = pieces(model, walk, constants, is_static=not symbols)
 
     def bounded(self, model: onnx.ModelProto, numbers: Iterable[Times]) -> onnx.ModelProto:
         """The model where every list fills its bound; the numbers of rows asked for are its last outputs.
@@ -101,7 +106,7 @@ def counted(model: onnx.ModelProto, symbols: Collection[str]) -> Counted | None:
     if not any(is_source(node) for node in model.graph.node):
         return None
     declared = (*model.graph.value_info, *model.graph.output)
-    return Counted(infer_shapes(_without_constants(model), []), declared, symbols)
+    return Counted(infer_shapes(_without_constants(model), []), model.graph.initializer, declared, symbols)
 
 
 def _without_constants(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -1,11 +1,13 @@
 """What lies between the nodes that know how many rows count, as models of its own: there, rows that do not count must reach no others."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
 from onnx import numpy_helper
 
+from ..constant_folding import MAX_SIZES
 from ..subgraphs import all_nodes, drop_unused, reads
 from .sizes import FEW, Dims, Sizes, Times
 from .walk import Walk
@@ -31,14 +33,18 @@ class _Open(Exception):  # noqa: N818 - control flow
     """Raised where a value that is no list has sizes that are not known."""
 
 
-def pieces(model: onnx.ModelProto, walk: Walk, *, is_static: bool) -> list[Piece]:
+def pieces(
+    model: onnx.ModelProto, walk: Walk, constants: Sequence[onnx.TensorProto], *, is_static: bool
+) -> list[Piece]:
     """The pieces of a model; one alone where it has dynamic dimensions, with all that is in front of the lists.
 
     Args:
         model: that was walked through.
         walk: through it.
+        constants: the model's.
         is_static: whether it has no dynamic dimensions.
     """
+    cutter = _Cutter(model, walk, constants)
     nodes = [item if isinstance(item, onnx.NodeProto) else item.node for item in walk.items if not _mixes(item)]
     behind = [node for node in nodes if any(map(walk.sizes.follows, node.output))]
     made = {name for node in behind for name in node.output if name}
@@ -49,10 +55,10 @@ def pieces(model: onnx.ModelProto, walk: Walk, *, is_static: bool) -> list[Piece
         return []
     if is_static:
         try:
-            return _distinct(_piece(model, walk, part, outputs) for part in _parts(behind, outputs))
+            return _distinct(cutter.piece(part, outputs) for part in _parts(behind, outputs))
         except _Open:
             pass
-    return [_piece(model, walk, nodes, outputs, is_whole=True)]
+    return [cutter.piece(nodes, outputs, is_whole=True)]
 
 
 def _mixes(item: onnx.NodeProto | Cut) -> bool:
@@ -63,51 +69,57 @@ def _parts(nodes: Sequence[onnx.NodeProto], outputs: Collection[str]) -> list[li
     """The nodes that outputs follow from, those together that share values."""
     graph = onnx.GraphProto(node=nodes, output=[onnx.ValueInfoProto(name=name) for name in outputs])
     drop_unused(graph)
-    part_of: dict[str, list[onnx.NodeProto]] = {}
+    above: dict[str, str] = {}  # the first value of a part is its name, which the others lead to
+
+    def part_of(name: str) -> str:
+        while above[name] != name:
+            above[name] = name = above[above[name]]
+        return name
+
     for node in graph.node:
-        part = [node]
-        for other in {id(part_of[name]): part_of[name] for name in reads(node) if name in part_of}.values():
-            part = [*other, *part]
-        for each in part:
-            part_of.update((name, part) for name in each.output if name)
-    places = {node.output[0]: index for index, node in enumerate(graph.node)}
-    parts = {id(part): part for part in part_of.values()}.values()
-    return [sorted(part, key=lambda node: places[node.output[0]]) for part in parts]
+        first, *others = filter(None, node.output)
+        above.update((name, first) for name in (first, *others))
+        for name in reads(node):
+            if name in above:
+                above[part_of(name)] = part_of(first)
+    parts: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        parts.setdefault(part_of(next(filter(None, node.output))), []).append(node)
+    return list(parts.values())
 
 
-def _piece(
-    model: onnx.ModelProto,
-    walk: Walk,
-    nodes: Sequence[onnx.NodeProto],
-    outputs: Iterable[str],
-    *,
-    is_whole: bool = False,
-) -> Piece:
-    made = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
-    graph, sizes = made.graph, walk.sizes
-    graph.name = model.graph.name or "rows"
-    graph.node.extend(nodes)
-    own = {name for node in nodes for name in node.output}
-    symbols: dict[str, Times] = {}
-    for name in dict.fromkeys(name for node in nodes for name in reads(node) if name and name not in own):
-        numbers = None if sizes.follows(name) else sizes.numbers(name)
-        if sizes.follows(name):
-            graph.input.append(_list(sizes, name, symbols))
-        elif numbers is not None:
-            graph.initializer.append(numpy_helper.from_array(numbers[FEW], name))
-        elif not is_whole:
-            graph.input.append(_value(sizes, name))
-    if is_whole:
-        graph.input.extend(value for value in model.graph.input if value.name not in own)
-        graph.initializer.extend(
-            tensor
-            for tensor in (*model.graph.initializer, *walk.constants)
-            if tensor.name not in {known.name for known in graph.initializer}
-        )
-    kept = {name: sizes.dims_of(name) for name in outputs if name in own}
-    graph.output.extend(onnx.helper.make_tensor_value_info(name, sizes.kind_of(name), None) for name in kept)
-    drop_unused(graph)
-    return Piece(made, symbols, kept)
+class _Cutter:
+    """Makes pieces; constants are as the model has them."""
+
+    def __init__(self, model: onnx.ModelProto, walk: Walk, constants: Sequence[onnx.TensorProto]) -> None:
+        self._model = model
+        self._sizes = walk.sizes
+        self._constants = {tensor.name: tensor for tensor in (*constants, *walk.constants)}
+
+    def piece(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str], *, is_whole: bool = False) -> Piece:
+        """The piece of some nodes, or of them all."""
+        model, sizes = self._model, self._sizes
+        made = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
+        graph = made.graph
+        graph.name = model.graph.name or "rows"
+        graph.node.extend(nodes)
+        own = {name for node in nodes for name in node.output}
+        symbols: dict[str, Times] = {}
+        for name in dict.fromkeys(name for node in nodes for name in reads(node) if name and name not in own):
+            if sizes.follows(name):
+                graph.input.append(_list(sizes, name, symbols))
+            elif name in self._constants:
+                graph.initializer.append(self._constants[name])
+            elif (numbers := sizes.numbers(name)) is not None:
+                graph.initializer.append(numpy_helper.from_array(numbers[FEW], name))
+            elif not is_whole:
+                graph.input.append(_value(sizes, name))
+        if is_whole:
+            graph.input.extend(value for value in model.graph.input if value.name not in self._constants)
+        kept = {name: sizes.dims_of(name) for name in outputs if name in own}
+        graph.output.extend(onnx.helper.make_tensor_value_info(name, sizes.kind_of(name), None) for name in kept)
+        drop_unused(graph)
+        return Piece(made, symbols, kept)
 
 
 def _list(sizes: Sizes, name: str, symbols: dict[str, Times]) -> onnx.ValueInfoProto:
@@ -130,8 +142,11 @@ def _distinct(found: Iterable[Piece]) -> list[Piece]:
 
 def _unnamed(piece: Piece) -> bytes:
     """A piece with names that tell nothing but what is the same."""
-    graph = onnx.GraphProto()
-    graph.CopyFrom(piece.model.graph)
+    given = piece.model.graph
+    graph = onnx.GraphProto(node=given.node, input=given.input, output=given.output)
+    for tensor in given.initializer:  # of large ones nothing but the dims
+        is_small = math.prod(tensor.dims) <= MAX_SIZES
+        graph.initializer.append(tensor if is_small else onnx.TensorProto(name=tensor.name, dims=tensor.dims))
     names: dict[str, str] = {"": ""}
 
     def number(name: str) -> str:
