@@ -5,9 +5,9 @@ split by the offload pass.
 """
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from collections.abc import Sequence
 from typing import Any, ClassVar, Optional, TypeVar
 
 from torch_mlir import ir

@@ -50,7 +50,7 @@ def check(
         assert not chosen[place][counts[place] :].any()  # still positions that there are
 
 
-@draws(60)
+@draws(30)
 @given(data=st.data(), center=st.booleans())
 def test_boxes_equal_onnx_runtime(data: st.DataObject, center: bool) -> None:
     batches, classes, count = (data.draw(st.integers(1, most)) for most in (2, 3, 40))
@@ -66,10 +66,10 @@ def test_boxes_equal_onnx_runtime(data: st.DataObject, center: bool) -> None:
 
 def test_many_boxes_equal_onnx_runtime() -> None:
     rng = np.random.default_rng(1)
-    corners = rng.uniform(0, 100, (1, 700, 2))
-    boxes = np.concatenate([corners, corners + rng.uniform(5, 30, (1, 700, 2))], 2).astype(np.float32)
-    scores = rng.uniform(0, 1, (1, 2, 700)).astype(np.float32)
-    outs = [TensorSpec("i64", (1, 2, 20)), TensorSpec("i64", (1, 2)), TensorSpec("i32", (1, 2, 700))]
+    corners = rng.uniform(0, 100, (1, 2100, 2))
+    boxes = np.concatenate([corners, corners + rng.uniform(5, 30, (1, 2100, 2))], 2).astype(np.float32)
+    scores = rng.uniform(0, 1, (1, 2, 2100)).astype(np.float32)
+    outs = [TensorSpec("i64", (1, 2, 20)), TensorSpec("i64", (1, 2)), TensorSpec("i32", (1, 2, 2100))]
     check(boxes, scores, 0.45, 0.25, 20, False, outs)
 
 

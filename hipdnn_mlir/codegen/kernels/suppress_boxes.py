@@ -14,7 +14,10 @@ from ..core.kernel import Operand
 from ..core.space import is_wide
 from .best import Element, best_of_block, best_of_wave
 
-_THREADS = 256
+_FEWEST, _MOST = 256, 1024
+"""Threads of a block."""
+_BOXES = 8
+"""Of a thread in a round, where the block is not the largest."""
 _NONE = -1
 """The position of no box."""
 
@@ -24,16 +27,19 @@ def suppress_boxes_launch(operands: Sequence[Operand], attributes: Any, architec
     batches, classes, boxes = operands[1].dims
     if not batches * classes:
         return EMPTY
-    writer = _Writer(operands, attributes["center"], architecture.wave_size)
-    shared_bytes = 16 * (_THREADS // architecture.wave_size)
-    wide = is_wide(operands, batches * classes * max(boxes, _THREADS))
-    return Launch(writer.write, batches * classes, _THREADS, shared_bytes, wide)
+    threads = _FEWEST
+    while threads < _MOST and boxes > _BOXES * threads:
+        threads *= 2
+    writer = _Writer(operands, attributes["center"], threads, architecture.wave_size)
+    shared_bytes = 16 * (threads // architecture.wave_size)
+    wide = is_wide(operands, batches * classes * max(boxes, threads))
+    return Launch(writer.write, batches * classes, threads, shared_bytes, wide)
 
 
 class _Writer:
-    def __init__(self, operands: Sequence[Operand], is_center: bool, wave: int) -> None:
+    def __init__(self, operands: Sequence[Operand], is_center: bool, threads: int, wave: int) -> None:
         self.boxes, self.scores, _, _, self.chosen, self.counts, self.marks = operands
-        self.is_center, self.wave = is_center, wave
+        self.is_center, self.threads, self.wave = is_center, threads, wave
         self.count, self.most = self.scores.dims[2], self.chosen.dims[2]
 
     def write(self, b: KernelBuilder) -> None:
@@ -47,7 +53,7 @@ class _Writer:
         )
         self.limit, self.least = (b.load(b.arguments[number], 0, b.f32)[0] for number in (2, 3))
         unmarked = b.constant(0, b.i32)
-        b.loop(self.part, self.count, _THREADS, [], lambda at, _: self._mark(at, unmarked))
+        b.loop(self.part, self.count, self.threads, [], lambda at, _: self._mark(at, unmarked))
         none = [b.constant(0, b.f32)] * 4
         found = [*none, b.constant(_NONE, b.i32), b.constant(0, b.i32)]
         found = b.loop(0, self.most, 1, found, self._round)
@@ -95,9 +101,9 @@ class _Writer:
             return b.choose(is_left, compared, lambda: best, [value.type for value in best])
 
         nothing = [b.constant(0, b.f32), b.constant(_NONE, b.i32)]
-        best = b.loop(self.part, self.count, _THREADS, nothing, body)
-        best = best_of_wave(b, best, _THREADS, self.wave, self._better)
-        return best_of_block(b, self.part, best, self.wave, _THREADS // self.wave, self._better)
+        best = b.loop(self.part, self.count, self.threads, nothing, body)
+        best = best_of_wave(b, best, self.threads, self.wave, self._better)
+        return best_of_block(b, self.part, best, self.wave, self.threads // self.wave, self._better)
 
     def _better(self, x: Element, y: Element) -> Element:
         """The one of the greater score; of equal ones the earlier one."""
