@@ -3,18 +3,18 @@
 A form returns None for a node that does not mix rows that data counts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import onnx
 
-from ...ops.evaluate import Array
 from ...ops.registry import HIPDNN_DOMAIN
 from ..shape_inference import INDICES, JOINED, NUMBER, POSITIONS, REPEATED, SCATTERED, VALID, attributes_of
-from .sizes import FEW, MANY, MOST, NONE, ONE, Dim, Times, times
+from .sizes import FEW, MANY, MOST, NONE, ONE, PARTS, SIZES, Dim, Times, times
 from .writer import Cut, Writer
 
 _FILLS = {"ReduceMax": "least", "ReduceMin": "greatest", "ReduceSum": "zero", "ReduceProd": "one"}
 """Reductions -> what has no part in them."""
+_MINIMA = frozenset({"Add", "Min", "ReduceMin"})
 
 
 def _top_k(write: Writer) -> Cut | None:
@@ -23,8 +23,7 @@ def _top_k(write: Writer) -> Cut | None:
     axis, rows = write.rows_along(x, attributes.get("axis", -1))
     if rows is None:
         return None
-    taken = write.sizes.numbers(write.node.input[1]) if len(write.node.input) > 1 else None
-    most = _limit(write, rows, taken)
+    most = _limit(write, rows, write.node.input[1] if len(write.node.input) > 1 else "")
     if most is None:
         raise write.refused("data decides how many rows there are, and it takes others than all or so many of them")
     kept = write.at_most(rows, most)
@@ -32,25 +31,35 @@ def _top_k(write: Writer) -> Cut | None:
     write.places.add(write.node.output[1])
     whole = [write.fresh(name) for name in write.node.output]
     fill = "least" if attributes.get("largest", 1) else "greatest"
-    write.again(write.masked(x, fill, [axis]), outputs=whole)
+    write.again(write.masked(x, fill, [axis]), outputs=whole, sorted=1)  # rows that count first
     for name, of_all in zip(write.node.output, whole, strict=True):
         write.emit(REPEATED, [of_all, write.number(kept)], [name], HIPDNN_DOMAIN, axis=axis)
     return write.finish(x)
 
 
-def _limit(write: Writer, rows: Times, taken: Sequence[Array] | None, *, may_exceed: bool = False) -> int | None:
+def _limit(write: Writer, rows: Times, name: str, at: int = 0, *, may_exceed: bool = False) -> int | None:
     """The most that a number of rows to be taken is, if it is no other than that or all there are.
+
+    Sums and minima of sizes and constants are that for all numbers of rows if they are at no row, one, few and many.
 
     Args:
         write: for the node.
         rows: how many there are.
-        taken: how many are taken.
+        name: how many are taken.
+        at: which of its numbers says that.
         may_exceed: whether more may be taken than there are.
     """
-    if taken is None or any(number.size != 1 for number in taken):
+    chain, found = write.sizes.chain(name), write.sizes.numbers(name)
+    if found is None or any(number.size <= at for number in found):
+        return None
+    taken = [number.reshape(-1)[at] for number in found]
+    is_least = all(node.op_type in SIZES | PARTS | _MINIMA for node in chain) and write.sizes.lists(chain) <= {
+        rows.name
+    }
+    if not is_least and len({*taken}) > 1:
         return None
     points = (NONE, ONE, FEW, MANY)
-    numbers = [int(number.reshape(-1)[0]) for number in taken]
+    numbers = [int(number) for number in taken]
     most = max(numbers)
     if write.sizes.at(rows, MOST) is None and len({*numbers}) > 1:
         return None
@@ -81,14 +90,14 @@ def _slice(write: Writer) -> Cut | None:
     is_first = first is not None and all(number.reshape(-1)[at] == 0 for number in first)
     is_whole = not steps or (step is not None and all(number.reshape(-1)[at] == 1 for number in step))
     last = write.sizes.numbers(ends)
-    taken = [number.reshape(-1)[at : at + 1] for number in last] if last is not None else None
     if not (is_first and is_whole):
         raise write.refused("data decides how many rows there are, and it takes others than the first of them")
-    if taken is not None and all(
-        number.size and number[0] >= (write.sizes.at(rows, point) or 0) for point, number in enumerate(taken)
+    if last is not None and all(
+        number.size > at and number.reshape(-1)[at] >= (write.sizes.at(rows, point) or 0)
+        for point, number in enumerate(last)
     ):
         return None
-    most = _limit(write, rows, taken, may_exceed=True)
+    most = _limit(write, rows, ends, at, may_exceed=True)
     if most is None:
         raise write.refused("data decides how many rows there are, and it takes others than the first of them")
     kept = write.at_most(rows, most)

@@ -1,7 +1,7 @@
 """The sizes of what follows from rows that data decides, and the small numbers that a model computes of them."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,10 @@ from ..subgraphs import subgraphs
 
 NONE, ONE, FEW, MANY, MOST = range(5)
 """Points at which sizes are known: no rows, one row, two different numbers of them for each list, and as many as there can be."""
+SIZES = frozenset({"Shape", "Size"})
+"""Operators that ask for sizes."""
+PARTS = frozenset({"Cast", "Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
+"""Operators that hand numbers on."""
 _DEPTH = 100
 """Nodes behind each other that compute numbers of sizes."""
 
@@ -91,6 +95,22 @@ class Sizes:
     def maker(self, name: str) -> onnx.NodeProto | None:
         """The node that makes a value."""
         return self._makers.get(name)
+
+    def chain(self, name: str) -> list[onnx.NodeProto]:
+        """The nodes that compute a number of sizes, those that ask for sizes included; constants are none."""
+        found: dict[str, onnx.NodeProto] = {}
+        left = [name]
+        while left:
+            node = self._makers.get(left.pop())
+            if node is not None and node.op_type != "Constant" and node.output[0] not in found:
+                found[node.output[0]] = node
+                left += node.input if node.op_type not in SIZES else []
+        return list(found.values())
+
+    def lists(self, chain: Iterable[onnx.NodeProto]) -> set[str]:
+        """The numbers of rows that nodes ask for."""
+        asked = (node.input[0] for node in chain if node.op_type in SIZES)
+        return {dim.name for name in asked for _, dim in times(self.dims_of(name))}
 
     def enter(self, name: str, bound: int | None) -> Times:
         """A new number of rows, of which the most there can be is known or not."""
@@ -217,7 +237,7 @@ class Sizes:
         node = self._makers.get(name)
         if node is None or any(subgraphs(node)) or node.op_type == "Constant":
             return None
-        if node.op_type in ("Shape", "Size"):
+        if node.op_type in SIZES:
             return self._size(node)
         dims = self.dims_of(name)
         sizes = [self.at(dim, MOST) for dim in dims or ()]

@@ -7,9 +7,12 @@ import onnx
 from ..constant_folding import RANDOM
 from ..subgraphs import reads, subgraphs
 from .mixing import MIXING, empty_where, keep_places
-from .sizes import MOST, NONE, Sizes, Times, times
+from .sizes import MOST, NONE, PARTS, SIZES, Sizes, Times, times
 from .sources import OPERATORS, is_source
 from .writer import Cut, Writer
+
+_COMPARISONS, _PRODUCTS = frozenset({"Equal", "Greater", "Less"}), frozenset({"And", "Mul", "Not", "Or", "ReduceProd"})
+"""Operators of conditions that ask whether there are rows."""
 
 
 class Walk:
@@ -127,16 +130,17 @@ class Walk:
         if condition is None:
             return False
         truths = [bool(number.any()) for number in condition]
-        if len({*truths[NONE + 1 :]}) > 1:
+        lists = self._asks_for_none(node.input[0])
+        if lists is None or len({*truths[NONE + 1 :]}) > 1:
             return False
         names = ("then_branch", "else_branch")
         taken, other = names if truths[MOST] else reversed(names)
         graphs = {attribute.name: attribute.g for attribute in node.attribute}
         rows = None
         if truths[NONE] != truths[MOST]:
-            rows = self._rows_of(node.input[0])
-            if rows is None or not _are_empty(graphs[other]):
+            if len(lists) != 1 or not _are_empty(graphs[other]):
                 return False
+            rows = Times(next(iter(lists)))
         for name in (taken, other):
             self.sizes.add_constants(graphs[name].initializer)
         self.constants += graphs[taken].initializer
@@ -157,22 +161,14 @@ class Walk:
             self.items.append(empty_where(self.write, source, result, rows))
         return True
 
-    def _rows_of(self, name: str) -> Times | None:
-        """The list whose number of rows a number follows from, if it is one."""
-        found: set[str] = set()
-        left = [name]
-        seen: set[str] = set()
-        while left:
-            each = left.pop()
-            node = self.sizes.maker(each)
-            if each in seen or node is None:
-                continue
-            seen.add(each)
-            if node.op_type in ("Shape", "Size"):
-                found |= {dim.name for _, dim in times(self.sizes.dims_of(node.input[0]))}
-            else:
-                left += node.input
-        return Times(found.pop()) if len(found) == 1 else None
+    def _asks_for_none(self, condition: str) -> set[str] | None:
+        """The lists that a condition asks about, if it asks for nothing but whether products of sizes are 0."""
+        chain = self.sizes.chain(condition)
+        lists = self.sizes.lists(chain)
+        constants = [self.sizes.constant(name) for node in chain if node.op_type in _COMPARISONS for name in node.input]
+        is_known = all(node.op_type in SIZES | PARTS | _COMPARISONS | _PRODUCTS for node in chain)
+        is_zero = is_known and all(constant is None or not constant.any() for constant in constants)
+        return lists if is_zero or not lists else None
 
 
 def _within(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:

@@ -72,12 +72,15 @@ class Writer:
         self.emit(op, inputs, [result], HIPDNN_DOMAIN, **attributes)
         return result
 
-    def again(self, *inputs: str, outputs: Sequence[str] = ()) -> None:
-        """Write the node itself with other operands and results, the first ones of its own."""
+    def again(self, *inputs: str, outputs: Sequence[str] = (), **attributes: Any) -> None:
+        """Write the node itself with other operands and results, the first ones of its own, and other attributes."""
         made = onnx.NodeProto()
         made.CopyFrom(self.node)
         made.input[:] = [*inputs, *made.input[len(inputs) :]]
         made.output[:] = [*outputs, *made.output[len(outputs) :]]
+        kept = [attribute for attribute in made.attribute if attribute.name not in attributes]
+        del made.attribute[:]
+        made.attribute.extend([*kept, *(onnx.helper.make_attribute(name, value) for name, value in attributes.items())])
         self._nodes.append(made)
 
     def shared(self, key: Any, write: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
