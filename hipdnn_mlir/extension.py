@@ -23,7 +23,7 @@ from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError
 from .frontend.decompositions.call import Call
 from .frontend.decompositions.registry import Decomposition
 from .frontend.decompositions.table import DECOMPOSITIONS
-from .frontend.shape_inference import RESULTS
+from .frontend.own_operators import RESULTS
 from .ir.blocks import erase_dead, functions, operations
 from .ir.module_pass import PASSES, PassFunction, module_pass
 from .ir.patterns import op_classes

@@ -22,7 +22,7 @@ from commands import run_in_fork
 from custom_ops import register_sort_rows
 from hipdnn_mlir import extension
 from hipdnn_mlir.frontend.decompositions.table import DECOMPOSITIONS
-from hipdnn_mlir.frontend.shape_inference import RESULTS
+from hipdnn_mlir.frontend.own_operators import RESULTS
 from hipdnn_mlir.ir.module_pass import PASSES
 from hipdnn_mlir.ops.table import rows
 from hipdnn_mlir_runtime.errors import DeviceError, HipdnnMlirError, ModelError, UnsupportedError

@@ -13,7 +13,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 from ..ops.evaluate import Array
 from .model_file import attribute_tensors
 from .onnx_inference import inferred, naming_short_operands
-from .shape_inference import RESULTS
+from .own_operators import RESULTS
 from .subgraphs import all_nodes
 
 _EQUATION = re.compile(rb"[A-Za-z,.> -]*")

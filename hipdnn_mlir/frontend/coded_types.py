@@ -11,7 +11,7 @@ from hipdnn_mlir_runtime.errors import Reject
 from ..ir.imported import Weights
 from ..ops.registry import HIPDNN_DOMAIN
 from .onnx_types import CODED_BY_ONNX
-from .shape_inference import BITS, CODES, OF_CODES
+from .own_operators import BITS, CODES, OF_CODES
 
 _MOVES = frozenset({"Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze"})
 

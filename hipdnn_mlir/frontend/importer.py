@@ -18,8 +18,9 @@ from .coded_types import refused_codes, write_codes
 from .conversions import wrong_conversions
 from .onnx_types import BY_ONNX, CODED_BY_ONNX
 from .operands import attach_known_operands, refused_axes
+from .own_operators import RESULTS
 from .prepare import Slim
-from .shape_inference import RESULTS, unknown_results
+from .shape_inference import unknown_results
 
 MAX_BYTES = 1 << 48
 MAX_ELEMENTS = 1 << 40

@@ -15,8 +15,9 @@ from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 from ..frontend.model_file import ModelFile
 from ..frontend.onnx_types import BY_ONNX
+from ..frontend.own_operators import RESULTS
 from ..frontend.prepare import name_nodes, with_shapes
-from ..frontend.shape_inference import RESULTS, static_dims
+from ..frontend.shape_inference import static_dims
 from ..frontend.subgraphs import subgraphs
 from ..ops.evaluate import Array
 from ..ops.strides import Dims, Strides, memory_order, packed

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import onnx
 
 from ...ops.registry import HIPDNN_DOMAIN
-from ..shape_inference import INDICES, JOINED, NUMBER, POSITIONS, REPEATED, SCATTERED, VALID, attributes_of
+from ..own_operators import INDICES, JOINED, NUMBER, POSITIONS, REPEATED, SCATTERED, VALID
+from ..shape_inference import attributes_of
 from .sizes import FEW, MANY, MOST, NONE, ONE, PARTS, SIZES, Dim, Times, times
 from .writer import Cut, Writer
 

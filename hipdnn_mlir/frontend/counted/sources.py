@@ -7,7 +7,8 @@ import onnx
 from onnx import TensorProto
 
 from ...ops.registry import HIPDNN_DOMAIN
-from ..shape_inference import CHOSEN, DISTINCT, POSITIONS, SELECTED, attributes_of
+from ..own_operators import CHOSEN, DISTINCT, POSITIONS, SELECTED
+from ..shape_inference import attributes_of
 from .sizes import MOST, Dim, Times, times
 from .writer import Cut, Writer
 

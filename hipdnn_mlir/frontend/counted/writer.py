@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 
 from ...ops.registry import HIPDNN_DOMAIN
-from ..shape_inference import MASKED, NUMBER
+from ..own_operators import MASKED, NUMBER
 from .sizes import MOST, Sizes, Times, Unfollowed, times
 
 

@@ -10,7 +10,8 @@ from hipdnn_mlir_runtime.errors import UnsupportedError
 from ...dynamic.facts import Fact
 from ...ops.evaluate import Array
 from ..constant_folding import Folded, fold_constants
-from ..shape_inference import RESULTS, drop_contradicted
+from ..own_operators import RESULTS
+from ..shape_inference import drop_contradicted
 from .decompose import decompose
 
 _CONTRIB = "com.microsoft"

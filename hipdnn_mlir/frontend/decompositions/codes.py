@@ -8,7 +8,7 @@ from onnx import TensorProto
 from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from ..onnx_types import CODED_BY_ONNX
-from ..shape_inference import BITS, CODES, OF_CODES
+from ..own_operators import BITS, CODES, OF_CODES
 from .call import FLOAT, INT32, UINT8, Call
 
 _INTEGER_BITS: dict[int, int] = {

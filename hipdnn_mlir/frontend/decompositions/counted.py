@@ -8,7 +8,7 @@ import onnx
 
 from ...ops.families.detection import SUPPRESS
 from ...ops.registry import HIPDNN_DOMAIN
-from ..shape_inference import (
+from ..own_operators import (
     CHOSEN,
     DISTINCT,
     INDICES,
