@@ -76,6 +76,12 @@ def _segmentation(name: str) -> Made:
     return _First(module, ()), (torch.randn(1, 3, 256, 256),)
 
 
+def _recurrent(kind: str, steps: int, size: int, layers: int, both: bool) -> Made:
+    """Layers of torch.nn.LSTM or GRU on a sequence of as many features."""
+    module = getattr(torch.nn, kind)(size, size, layers, batch_first=True, bidirectional=both)
+    return _First(module, ()), (torch.randn(1, steps, size),)
+
+
 def _transformer(config: str, model: str, kind: str, **options: Any) -> Made:
     import transformers
 
@@ -171,7 +177,15 @@ _TRANSFORMERS: dict[str, Callable[[], Made]] = {
     "wav2vec2": partial(_transformer, "Wav2Vec2Config", "Wav2Vec2Model", "waves", num_hidden_layers=4),
 }
 
+_RECURRENT: dict[str, Callable[[], Made]] = {
+    "lstm_128": partial(_recurrent, "LSTM", 75, 128, 2, False),
+    "bilstm_256": partial(_recurrent, "LSTM", 100, 256, 2, True),
+    "lstm_512": partial(_recurrent, "LSTM", 50, 512, 2, False),
+    "gru_256": partial(_recurrent, "GRU", 100, 256, 2, False),
+}
+
 ARCHITECTURES: dict[str, Callable[[], Made]] = {
+    **_RECURRENT,
     **{name: partial(_timm, name) for name in _TIMM},
     **{name: partial(_torchvision, name) for name in _TORCHVISION},
     **{name: partial(_segmentation, name) for name in _SEGMENTATION},

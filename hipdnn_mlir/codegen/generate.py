@@ -31,6 +31,7 @@ from .kernels.gemv_units import gemv_units_launch
 from .kernels.graph_body import graph_body
 from .kernels.grid_sample import grid_sample_launch
 from .kernels.pull_scatter import pull_launch
+from .kernels.recurrence import recurrence_launch
 from .kernels.resize import resize_launch
 from .kernels.rowwise import body_launch
 from .kernels.scan import scan_launch
@@ -72,6 +73,7 @@ GENERATORS: dict[str, Generator] = {
     "arg_reduce": arg_reduce_launch,
     "top_k": top_k_launch,
     "suppress_boxes": suppress_boxes_launch,
+    "recurrence": recurrence_launch,
     "scan": scan_launch,
     "resize": resize_launch,
     "grid_sample": grid_sample_launch,

@@ -14,6 +14,7 @@ from ..ir.constants import CONSTANT, CONSTANTS_FUNCTION, STAYS, VARIES, constant
 from ..ir.module_pass import module_pass
 from ..ir.types import is_tensor, tensor_type
 from ..ir.view import lookup, producer, readers
+from ..ir.view_chains import is_copied
 from ..ops.evaluate import prepare
 from ..ops.row import OpRow, moves
 
@@ -83,7 +84,7 @@ def _classify(op: ir.OpView, constant: Mapping[ir.Value, bool]) -> bool | None:
     found = lookup(op)
     if isinstance(found, Reject) or isinstance(prepare(found[1]), Reject):
         return None
-    return _stores(found[0]) or any(constant.get(value, True) for value in tensors)
+    return _stores(found[0]) or is_copied(op) or any(constant.get(value, True) for value in tensors)
 
 
 def _is_too_large(op: ir.OpView, made_of: frozenset[ir.Value]) -> bool:

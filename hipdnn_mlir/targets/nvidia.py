@@ -40,18 +40,23 @@ _LEAST_ROWS = 128
 """Rows of a tile of cuDNN's."""
 _FARTHEST = 31
 """Pixels from the first to the last one of a filter."""
+_MANY_GROUPS = 8
+"""Of a convolution that takes less time alone."""
 
 
 class CudnnEpilogue(AnchorEpilogue):
-    """An anchor with a chain of pointwise nodes on values in one order, nothing behind wide filters, for some matmuls what cuBLASLt has.
+    """An anchor with a chain of pointwise nodes on values in one order, nothing behind wide filters or many groups.
 
     cuDNN 9.19 fuses into filters of 32 pixels at most, or else slowly: f16 of 256 channels, 28 x 28 pixels, 3 x 3 of them 15 apart with a
     ReLU take 17 us of an H200, 16 apart 1207 us, and without the ReLU 14 us. DeepLab has such.
 
-    The matmuls are of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their strides, nor where a matrix that
-    is multiplied, added or a result has elements that are adjacent along neither rows nor columns. Or they are of few rows: cuDNN's fused
-    matmul has one tile of rows then, so few multiprocessors read the weights. f16 of 32 x 2048 x 8192 with a swish and a product take
-    171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
+    A convolution of many groups with a ReLU runs in its runtime engines, alone in others: 32 groups, 3 x 3 pixels, 32 images take 125 to
+    300 us of an H200 with it and 35 to 50 without (bench/results/2026-11-27-architectures-gpu.txt).
+
+    Some matmuls are left to cuBLASLt, or split. Those of more than one dim of batches: cuDNN 9.19 proposes nothing for them, whatever their
+    strides, nor where a matrix that is multiplied, added or a result has elements that are adjacent along neither rows nor columns. And
+    those of few rows: cuDNN's fused matmul has one tile of rows then, so few multiprocessors read the weights. f16 of 32 x 2048 x 8192 with
+    a swish and a product take 171 us of an H100, where the matmul alone takes 20 (bench/results/2026-11-25-decode-gpu.txt).
     """
 
     def refuses(self, graph: Graph) -> str | None:
@@ -97,6 +102,9 @@ def _refuses_fusion(graph: Graph) -> str | None:
     result = graph.tensors[result_of(graph.nodes[-1])]
     if _adjacent(image) == {1} and _adjacent(result) not in (set(), {1}):  # whatever the strides between them
         return "has an epilogue whose result is not stored channels-last, as the image is"
+    groups = image.dims[1] // graph.tensors[graph.nodes[0].inputs[A.OPERATION_CONVOLUTION_FORWARD_W]].dims[1]
+    if groups >= _MANY_GROUPS:
+        return f"has an epilogue behind a convolution of {groups} groups"
     return None if (reach := _reach(graph)) <= _FARTHEST else f"has an epilogue behind a filter of {reach + 1} pixels"
 
 

@@ -15,8 +15,8 @@ from hipdnn_mlir.ops.strides import extent
 from host_kernels.kernel_runs import memory_of, numpy_dtype, spec_of
 from runtime_programs import Array, TensorSpec
 
-OVERLAPPING = frozenset({"suppress_boxes"})
-"""Functions that write some elements of an out more than once in one launch."""
+OVERLAPPING = frozenset({"suppress_boxes", "recurrence"})
+"""Functions that write some elements of an out more than once in one launch, or an out that only the host's kernel needs not at all."""
 
 
 def tensor(role: str, spec: TensorSpec) -> dict[str, Any]:

@@ -258,6 +258,19 @@ def _suppress_boxes(_: Shapes, __: Shapes, ___: Mapping[Any, Any]) -> Dependence
     return Dependence([(0, None, None), of_class, (None,), (None,)], [of_class, (0, 1), of_class])
 
 
+def _recurrence(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> Dependence:
+    """Rows of the batch are apart; steps are not, for the last states come from all of them."""
+    batch = results[0][2]
+    states = [
+        (None, 0, None) if len(dims) == 3 and dims[1] == batch else (0,) if dims == (batch,) else (None,) * len(dims)
+        for dims in operands[1:]
+    ]
+    return Dependence(
+        [(None, 0, None), *states],
+        [(None, None, 0, None), *((None, 0, None) for _ in results[1:-1]), (None, None, 0, None)],
+    )
+
+
 def _cache_update(operands: Shapes, results: Shapes, attributes: Mapping[Any, Any]) -> Dependence:
     """Rows of the cache and new ones lie anywhere; a start is for one of the batch, or for all. Pages are of any batch."""
     if len(operands) > 3:
@@ -301,6 +314,7 @@ FUNCTIONS: dict[str, Rule] = {
     "arg_reduce": _along_axis,
     "scan": _scan,
     "suppress_boxes": _suppress_boxes,
+    "recurrence": _recurrence,
     "reverse_sequence": _reverse_sequence,
     "cache_update": _cache_update,
     "decode_attention": _decode_attention,

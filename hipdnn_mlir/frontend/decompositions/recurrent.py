@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN written out step by step (adr/0041)."""
+"""LSTM, GRU and RNN: one kernel with the loop over steps inside, or written out step by step (adr/0041, adr/0063)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,13 @@ from functools import partial
 
 import numpy as np
 
+from ...ops.families.recurrence import PANEL, RECURRENCE, depth_of, panels_of
+from ...ops.registry import HIPDNN_DOMAIN
 from ...ops.spec import Refusal
 from .activation import activate
-from .call import INT64, Call
+from .call import BFLOAT16, FLOAT, FLOAT16, INT64, Call
 from .registry import decomposes
-from .steps import MAX_STEPS
+from .steps import MAX_STEPS, looped_cell
 
 _PARAMETERS: dict[str, tuple[float | None, float | None]] = {
     "Affine": (1.0, 0.0), "LeakyRelu": (0.01, None), "ThresholdedRelu": (1.0, None), "ScaledTanh": (1.0, 1.0),
@@ -65,7 +67,7 @@ Step = Callable[[_Direction, str, States], States]
 
 @decomposes("LSTM")
 def lstm(call: Call) -> Sequence[str | None]:
-    """LSTM of a known number of steps: the inputs' products for all of them at once, then a product and the gates for each.
+    """LSTM: the inputs' products for all steps at once, then a product and the gates for each step.
 
     Source: ONNX, LSTM-22.
     """
@@ -136,6 +138,74 @@ def _rnn_step(part: _Direction, rows: str, states: States) -> States:
 
 
 def _recurrent(call: Call, step: Step, gates: int, states: int, defaults: Sequence[str]) -> Sequence[str | None]:
+    cell = looped_cell(call.node)
+    if cell is not None and call.kind(call.need(0)) in (FLOAT, FLOAT16, BFLOAT16):
+        return _looped(call, cell, gates, states)
+    return _written_out(call, step, gates, states, defaults)
+
+
+def _looped(call: Call, cell: str, gates: int, states: int) -> Sequence[str | None]:
+    """One kernel for all steps behind the inputs' product."""
+    x, is_batch_first = call.need(0), bool(call.attr("layout", 0))
+    kind = call.kind(x)
+    x = call.transpose(x, 1, 0, 2) if is_batch_first else x
+    weights, recurrence, bias = call.need(1), call.need(2), call.arg(3)
+    directions, hidden, width = _sizes(call, weights, recurrence, gates)
+    rows = call.op("MatMul", x, call.transpose(call.reshape(weights, directions * width, -1), 1, 0))
+    held: list[str | None] = []
+    for index in range(states):
+        initial = call.arg(5 + index)
+        zeros = call.const(np.zeros((directions, 1, hidden)), kind)
+        held.append(zeros if initial is None else call.transpose(initial, 1, 0, 2) if is_batch_first else initial)
+    of_state = call.const(np.zeros((directions, hidden)), kind)
+    if bias is not None:
+        of_inputs, own = call.split(bias, 1, [width, width])
+        if cell == "gru":
+            of_state = call.slice(own, 1, 2 * hidden, 3 * hidden)
+            own = call.op("Mul", own, call.const(np.repeat([1, 1, 0], hidden).reshape(1, width), kind))
+        rows = call.op("Add", rows, call.reshape(call.op("Add", of_inputs, own), -1))
+    if cell == "gru":
+        held.append(of_state)
+    made = call.outs(
+        RECURRENCE,
+        rows,
+        _panels(call, recurrence, gates),
+        *held,
+        call.arg(4),
+        count=states + 2,
+        domain=HIPDNN_DOMAIN,
+        cell=cell,
+        reverse=int(call.attr("direction", "forward") == "reverse"),
+    )
+    y, *last = made[: states + 1]
+    if is_batch_first:
+        return [call.transpose(y, 2, 0, 1, 3), *(call.transpose(each, 1, 0, 2) for each in last)]
+    return [y, *last]
+
+
+def _panels(call: Call, recurrence: str, gates: int) -> str:
+    """[directions, gates * hidden, hidden] as the kernel reads them, a list of [directions, panels, gates, depth, columns of a panel]."""
+    directions, hidden, kind = call.size(recurrence, 0), call.size(recurrence, 2), call.kind(recurrence)
+    panels, depth = panels_of(hidden), depth_of(hidden)
+    made = call.reshape(recurrence, directions, gates, hidden, hidden)
+    for axis, more in ((2, panels * PANEL - hidden), (3, depth - hidden)):
+        if more:
+            dims = [directions, gates, panels * PANEL if axis == 3 else more, more if axis == 3 else hidden]
+            made = call.concat(axis, made, call.const(np.zeros(dims), kind))
+    made = call.reshape(made, directions, gates, panels, PANEL, depth)
+    return call.reshape(call.transpose(made, 0, 2, 1, 4, 3), -1)
+
+
+def _sizes(call: Call, weights: str, recurrence: str, gates: int) -> tuple[int, int, int]:
+    """Directions, units, and the gates of all units."""
+    hidden = call.size(recurrence, 2)
+    width = gates * hidden
+    if hidden < 1 or call.size(weights, 1) != width:
+        raise Refusal("shape", f"{call.size(weights, 1)} rows of weights for {gates} gates of {hidden}")
+    return call.size(weights, 0), hidden, width
+
+
+def _written_out(call: Call, step: Step, gates: int, states: int, defaults: Sequence[str]) -> Sequence[str | None]:
     x, is_batch_first = call.need(0), bool(call.attr("layout", 0))
     if is_batch_first:
         x = call.transpose(x, 1, 0, 2)
@@ -200,11 +270,9 @@ def _stacked(call: Call, made: Sequence[str], is_batch_first: bool) -> str:
 def _parts(call: Call, x: str, gates: int, defaults: Sequence[str]) -> Iterator[_Direction]:
     """The directions, with the inputs of each times their weights."""
     weights, recurrence, bias, peepholes = call.need(1), call.need(2), call.arg(3), call.arg(7)
-    hidden, width = call.size(recurrence, 2), gates * call.size(recurrence, 2)
-    if hidden < 1 or call.size(weights, 1) != width:
-        raise Refusal("shape", f"{call.size(weights, 1)} rows of weights for {gates} gates of {hidden}")
-    activations = list(_activations(call, call.size(weights, 0), defaults))
-    for index in range(call.size(weights, 0)):
+    directions, hidden, width = _sizes(call, weights, recurrence, gates)
+    activations = list(_activations(call, directions, defaults))
+    for index in range(directions):
         own, own_recurrence = (
             call.transpose(call.squeeze(call.slice(w, 0, index, index + 1), 0), 1, 0) for w in (weights, recurrence)
         )

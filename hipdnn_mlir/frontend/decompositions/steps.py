@@ -6,13 +6,38 @@ import onnx
 
 MAX_STEPS = 256
 """More steps would make too large a program."""
-_RECURRENT = ("LSTM", "GRU", "RNN")
+_ACTIVATIONS: dict[str, list[list[bytes]]] = {
+    "LSTM": [[b"Sigmoid", b"Tanh", b"Tanh"]],
+    "GRU": [[b"Sigmoid", b"Tanh"]],
+    "RNN": [[b"Tanh"], [b"Relu"]],
+}
+"""Recurrent operators -> activations of a direction that a kernel with the loop inside has; the first ones where none are stated."""
+_PEEPHOLES = 7
+
+
+def looped_cell(node: onnx.NodeProto) -> str | None:
+    """What a step computes, where a kernel with the loop over steps inside does: what frameworks export. None for others."""
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type not in _ACTIVATIONS or attributes.get("clip") or attributes.get("input_forget"):
+        return None
+    if len(node.input) > _PEEPHOLES and node.input[_PEEPHOLES]:
+        return None
+    if node.op_type == "GRU" and not attributes.get("linear_before_reset"):
+        return None
+    known = _ACTIVATIONS[node.op_type]
+    named = attributes.get("activations", known[0])
+    own = next((each for each in known if named in (each, each * 2)), None)
+    return (
+        None if own is None else {b"Tanh": "tanh", b"Relu": "relu"}[own[0]] if len(own) == 1 else node.op_type.lower()
+    )
 
 
 def steps_along(node: onnx.NodeProto) -> list[tuple[str, int]]:
     """The operands that a node takes step by step, with the dims that are numbers of steps; none for other operators."""
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    if node.op_type in _RECURRENT:
+    if node.op_type in _ACTIVATIONS:
+        if looped_cell(node):
+            return []
         return [(node.input[0], int(attributes.get("layout", 0)))]
     if node.op_type != "Scan":
         return []

@@ -15,7 +15,7 @@ _FAMILIES: tuple[Callable[[], Iterator[Sample]], ...] = (
     movement.reshapes, movement.views, movement.joins,
     norms.normalization, norms.pooling, norms.reductions, norms.softmaxes,
     elementwise.unary, elementwise.binary, elementwise.compositions, elementwise.fills, elementwise.casts,
-    kernels.elementwise, kernels.indexing, kernels.sorting, kernels.rearranging, kernels.experts, kernels.detection,
+    kernels.elementwise, kernels.indexing, kernels.sorting, kernels.rearranging, kernels.experts, kernels.detection, kernels.recurrence,
     of_hipdnn.operations, quantized.quantized, quantized.float8,
     of_torch.operations,
 )  # fmt: skip

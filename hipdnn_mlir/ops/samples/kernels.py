@@ -94,6 +94,32 @@ def detection() -> Iterator[Sample]:
     yield reject(op, "dtype", [kind(dtypes.F16, 2, 5, 4), scores, number, number], *results, most=2)
 
 
+def recurrence() -> Iterator[Sample]:
+    """Steps of a recurrence."""
+    op, rows, state, last = "Recurrence", f32(5, 2, 2 * 4 * 20), f32(2, 1, 20), f32(2, 2, 20)
+    weights, y, scratch = f32(2 * 2 * 4 * 24 * 16), f32(5, 2, 2, 20), kind(dtypes.I32, 3, 2, 2, 32)
+    yield accept(op, KERNEL, [rows, weights, state, state], y, last, last, scratch, cell="lstm")
+    yield accept(op, KERNEL, [rows, weights, last, last, i64(2)], y, last, last, scratch, cell="lstm")
+    of_gru = f32(5, 2, 2 * 3 * 20), f32(2 * 2 * 3 * 24 * 16), state, f32(2, 20)
+    yield accept(op, KERNEL, [*of_gru, i32(2)], y, last, scratch, cell="gru")
+    yield accept(
+        op,
+        KERNEL,
+        [f32(5, 2, 20), f32(2 * 24 * 16), f32(1, 1, 20)],
+        f32(5, 1, 2, 20),
+        f32(1, 2, 20),
+        kind(dtypes.I32, 3, 1, 2, 32),
+        cell="tanh",
+        reverse=1,
+    )
+    yield reject(op, "attribute", [rows, weights, state, state], y, last, last, scratch, cell="elman")
+    yield reject(op, "operand", [rows, weights, state], y, last, last, scratch, cell="lstm")
+    yield reject(op, "dtype", [rows, weights, state, state, f32(2)], y, last, last, scratch, cell="lstm")
+    yield reject(op, "dtype", [f64(5, 2, 160), weights, state, state], y, last, last, scratch, cell="lstm")
+    yield reject(op, "shape", [f32(5, 2, 80), weights, state, state], y, last, last, scratch, cell="lstm")
+    yield reject(op, "shape", [rows, f32(2 * 2 * 4 * 20 * 16), state, state], y, last, last, scratch, cell="lstm")
+
+
 def sorting() -> Iterator[Sample]:
     """What looks along one dim."""
     x, flat = f32(3, 4), f32(3)

@@ -9,6 +9,7 @@
 #include "hipdnn_backend.h"
 #include "kernels_attention.h"
 #include "kernels_blocks.h"
+#include "kernels_cells.h"
 #include "kernels_codes.h"
 #include "kernels_dots.h"
 #include "kernels_panels.h"
@@ -87,6 +88,7 @@ struct TileKernels {
   DotsKernel dots;
   PanelKernels panels;
   WinogradKernels winograd;
+  CellKernels cells;
 };
 
 /// The best kernels this CPU runs, chosen once. Rare types have elementwise kernels of the baseline only.
