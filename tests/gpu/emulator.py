@@ -130,6 +130,7 @@ def _float8_pair(kind: str, upper: Array, lower: Array) -> Array:
 
 
 _COPIES = "llvm.nvvm.cp.async."
+_CLUSTER = "llvm.nvvm.barrier.cluster."
 _MATRIX_UNITS = "llvm.nvvm.mma.m16n8k16.row.col"
 _Decoded = tuple[list[tuple[Callable[..., Any], Any, list[Any], list[Any]]], list[tuple[Any, Any, Any]], list[Any]]
 """Of a block: what runs, an operation or a function for it, on which values, with which results; constants with their types and values; and
@@ -318,6 +319,9 @@ class Emulator:
             return []
         if name == "nvvm" and ".ff.to." in op.attributes["intrin"].value:
             return _float8_pair(op.attributes["intrin"].value.split(".")[4], *xs)
+        if op.attributes["intrin"].value.startswith(_CLUSTER):
+            assert self._is_uniform(self.lanes), "not all threads of the grid reach a barrier of clusters"
+            return []
         if name == "nvvm":
             return self._copied_ahead(op.attributes["intrin"].value.removeprefix(_COPIES), *xs)
         if name == "approximate":

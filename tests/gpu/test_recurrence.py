@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import find
 
 from gpu import compiled
 from gpu.emulated import describe
@@ -23,3 +26,21 @@ def test_code_is_whole(name: str) -> None:
     outs = [TensorSpec("f16", (7, 2, 70, 96)), *[TensorSpec("f16", (2, 70, 96))] * 2, TensorSpec("i32", (3, 2, 70, 96))]
     attributes = {"cell": "lstm", "reverse": False}
     compiled.check(generate(describe("recurrence", arrays, outs, attributes), find_architecture(name)))
+
+
+class _Drawn:
+    """Stands for drawn data: the same choice each time."""
+
+    def __init__(self, choice: bool) -> None:
+        self.choice = choice
+
+    def draw(self, strategy: Any) -> Any:
+        """Return the choice for booleans, else the simplest example."""
+        return find(strategy, lambda x: not isinstance(x, bool) or x == self.choice)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize(("hidden", "batch"), [(160, 3), (256, 18), (512, 1)])
+def test_units_of_a_cluster_equal_onnx_runtime(cell: str, hidden: int, batch: int) -> None:
+    rng, drawn = np.random.default_rng(hidden), _Drawn(batch == 3)
+    test_recurrence.check(drawn, rng, cell, "f16", "bidirectional", (3, batch, hidden, 3))

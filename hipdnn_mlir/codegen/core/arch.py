@@ -24,6 +24,7 @@ class Architecture:
         units: multiprocessors or compute units of a typical part: how many blocks it takes to fill one.
         waits_in_kernels: a kernel can be launched while the one in front runs, and has an instruction that waits for that one.
         rounds_to_float8: it has an instruction that makes floats of 8 bits of f32.
+        cluster: how many blocks may be a cluster, which run at the same time and wait for each other.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Architecture:
     shared_bytes: int = 48 * 1024
     waits_in_kernels: bool = False
     rounds_to_float8: bool = False
+    cluster: int = 1
 
     @property
     def triple(self) -> str:
@@ -60,7 +62,7 @@ ARCHITECTURES = {
             "gfx1250", "amd", 32, 256
         ),  # units as of gfx950: those of its parts were not published when this was written
         Architecture("sm_80", "nvidia", 32, 108),
-        Architecture("sm_90", "nvidia", 32, 132, waits_in_kernels=True, rounds_to_float8=True),
+        Architecture("sm_90", "nvidia", 32, 132, waits_in_kernels=True, rounds_to_float8=True, cluster=8),
     )
 }
 

@@ -21,6 +21,7 @@ class Launch:
         wide: whether positions need 64 bits.
         overwrites: as of a GpuKernel.
         resident: how many blocks one of NVIDIA's multiprocessors must have room for, which limits registers; None where that is open.
+        cluster: how many neighbouring blocks are a cluster.
     """
 
     write: Callable[[KernelBuilder], None]
@@ -30,6 +31,7 @@ class Launch:
     wide: bool = False
     overwrites: tuple[int, ...] = ()
     resident: int | None = None
+    cluster: int = 1
 
 
 EMPTY = Launch(lambda _: None, 0, 1)
@@ -47,6 +49,7 @@ def module_of(launch: Launch, name: str, pointers: int, architecture: Architectu
         launch.write,
         launch.resident,
         architecture.rounds_to_float8,
+        launch.cluster,
     )
 
 

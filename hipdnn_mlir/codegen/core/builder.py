@@ -196,6 +196,11 @@ class KernelBuilder:
         """Wait for the block's other threads; all of them come here."""
         self.op("gpu.barrier", [])
 
+    def cluster_barrier(self) -> None:
+        """Wait for all threads of the cluster, which then see what each wrote to global memory; all of them come here. For NVIDIA's GPUs."""
+        self._effect("llvm.nvvm.barrier.cluster.arrive")
+        self._effect("llvm.nvvm.barrier.cluster.wait")
+
     def await_kernel(self) -> None:
         """Wait for the kernel in front here, not at the beginning: what is loaded before is constant. For GPUs that wait in kernels."""
         self._effect(AWAITING)
@@ -380,6 +385,7 @@ def build_module(
     body: Callable[[KernelBuilder], None],
     resident: int | None = None,
     rounds_to_float8: bool = False,
+    cluster: int = 1,
 ) -> Any:
     """A module with one `gpu.module` of one kernel.
 
@@ -392,6 +398,7 @@ def build_module(
         body: writes the kernel.
         resident: as of a `Launch`.
         rounds_to_float8: as of the architecture.
+        cluster: as of a `Launch`.
     """
     context = ir.Context(_BUILT)
     with context, ir.Location.unknown():
@@ -401,6 +408,7 @@ def build_module(
             f"!llvm.array<{shared_bytes} x i8>"
         )
         limit = "" if resident is None else f", nvvm.minctasm = {resident} : i32"
+        limit += f", nvvm.cluster_dim = array<i32: {cluster}, 1, 1>" if cluster > 1 else ""
         module = ir.Module.parse(f"""
             gpu.module @kernels {{
               {shared if shared_bytes else ""}

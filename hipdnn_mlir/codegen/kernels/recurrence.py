@@ -36,7 +36,7 @@ def recurrence_launch(operands: Sequence[Operand], attributes: Any, architecture
     if not found.directions * found.batch * found.hidden:
         return EMPTY
     if takes_units(found, architecture):
-        return recurrence_units_launch(found)
+        return recurrence_units_launch(found, architecture)
     writer = _Writer(found, architecture)
     wide = is_wide(operands, writer.blocks * writer.threads)
     return Launch(writer.write, writer.blocks, writer.threads, writer.shared_bytes, wide)
