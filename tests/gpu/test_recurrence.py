@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import find
 
 from gpu import compiled
 from gpu.emulated import describe
@@ -28,19 +27,14 @@ def test_code_is_whole(name: str) -> None:
     compiled.check(generate(describe("recurrence", arrays, outs, attributes), find_architecture(name)))
 
 
-class _Drawn:
-    """Stands for drawn data: the same choice each time."""
-
-    def __init__(self, choice: bool) -> None:
-        self.choice = choice
-
-    def draw(self, strategy: Any) -> Any:
-        """Return the choice for booleans, else the simplest example."""
-        return find(strategy, lambda x: not isinstance(x, bool) or x == self.choice)
-
-
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
-@pytest.mark.parametrize(("hidden", "batch"), [(160, 3), (256, 18), (512, 1)])
-def test_units_of_a_cluster_equal_onnx_runtime(cell: str, hidden: int, batch: int) -> None:
-    rng, drawn = np.random.default_rng(hidden), _Drawn(batch == 3)
-    test_recurrence.check(drawn, rng, cell, "f16", "bidirectional", (3, batch, hidden, 3))
+@pytest.mark.parametrize(
+    ("hidden", "batch", "lengths"), [(128, 3, np.int32), (160, 3, np.int64), (256, 18, None), (512, 1, None)]
+)
+def test_units_of_a_cluster_equal_onnx_runtime(cell: str, hidden: int, batch: int, lengths: Any) -> None:
+    rng, sizes = np.random.default_rng(hidden), (3, batch, hidden, 3)
+
+    def packed(dims: tuple[int, ...]) -> TensorSpec:
+        return TensorSpec("f16", dims)
+
+    test_recurrence.check(rng, cell, "f16", "bidirectional", sizes, lengths, is_broadcast=batch == 3, spec=packed)

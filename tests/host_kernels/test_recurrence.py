@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,42 @@ def test_steps_equal_onnx_runtime(data: st.DataObject, cell: str, dtype: str, di
     steps, batch = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([1, 2, 7, 13]))
     hidden, inner = data.draw(st.sampled_from([1, 5, 8, 16, 20, 40])), 3
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
-    check(data, rng, cell, dtype, direction, (steps, batch, hidden, inner))
+    lengths = data.draw(st.sampled_from([None, np.int32, np.int64]))
+    check(
+        rng,
+        cell,
+        dtype,
+        direction,
+        (steps, batch, hidden, inner),
+        lengths,
+        is_broadcast=data.draw(st.booleans()),
+        spec=lambda dims: data.draw(runs.out_spec(dtype, dims)),
+    )
 
 
-def check(data: Any, rng: Any, cell: str, dtype: str, direction: str, sizes: tuple[int, int, int, int]) -> None:
+def check(
+    rng: Any,
+    cell: str,
+    dtype: str,
+    direction: str,
+    sizes: tuple[int, int, int, int],
+    of_lengths: Any,
+    *,
+    is_broadcast: bool,
+    spec: Callable[[tuple[int, ...]], TensorSpec],
+) -> None:
+    """Compare with ONNX Runtime.
+
+    Args:
+        rng: makes the operands.
+        cell: the kernel's.
+        dtype: of the floats.
+        direction: ONNX's.
+        sizes: steps, batch, units, features.
+        of_lengths: the NumPy type of lengths, None without.
+        is_broadcast: whether all rows begin with one state.
+        spec: how a result of given dims is stored.
+    """
     steps, batch, hidden, inner = sizes
     directions, gates = 2 if direction == "bidirectional" else 1, GATES[cell]
     narrow = numpy_dtype(dtype)
@@ -95,8 +128,7 @@ def check(data: Any, rng: Any, cell: str, dtype: str, direction: str, sizes: tup
     x, weights = drawn(steps, batch, inner), drawn(directions, gates * hidden, inner)
     recurrence, bias = drawn(directions, gates * hidden, hidden) / 4, drawn(directions, 2 * gates * hidden)
     recurrence = recurrence.astype(narrow).astype(np.float32)
-    lengths = rng.integers(1, steps + 1, batch).astype(np.int32) if data.draw(st.booleans()) else None
-    is_broadcast = data.draw(st.booleans())
+    lengths = None if of_lengths is None else rng.integers(1, steps + 1, batch).astype(np.int32)
     states = [drawn(directions, 1 if is_broadcast else batch, hidden) for _ in range(2 if cell == "lstm" else 1)]
     of_inputs, of_state = np.split(bias, 2, axis=1)
     last = of_state.reshape(directions, gates, hidden)[:, -1]
@@ -106,9 +138,9 @@ def check(data: Any, rng: Any, cell: str, dtype: str, direction: str, sizes: tup
     held = [np.ascontiguousarray(last)] if cell == "gru" else []
     operands = [array.astype(narrow) for array in (rows, panels(recurrence, gates), *states, *held)]
     if lengths is not None:
-        operands.append(lengths.astype(data.draw(st.sampled_from([np.int32, np.int64]))))
+        operands.append(lengths.astype(of_lengths))
     dims = [(steps, directions, batch, hidden), *[(directions, batch, hidden)] * len(states)]
-    outs = [data.draw(runs.out_spec(dtype, each)) for each in dims]
+    outs = [spec(each) for each in dims]
     outs.append(TensorSpec("i32", (3, directions, batch, up(hidden, PANEL))))
     got = run_kernel("recurrence", operands, outs, {"cell": cell, "reverse": direction == "reverse"})
     whole = [np.broadcast_to(state, (directions, batch, hidden)).copy() for state in states]

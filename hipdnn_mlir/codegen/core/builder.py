@@ -197,7 +197,7 @@ class KernelBuilder:
         self.op("gpu.barrier", [])
 
     def cluster_barrier(self) -> None:
-        """Wait for all threads of the cluster, which then see what each wrote to global memory; all of them come here. For NVIDIA's GPUs."""
+        """Wait for all threads of the cluster, which then see what each wrote to global memory; all come here. For NVIDIA's GPUs."""
         self._effect("llvm.nvvm.barrier.cluster.arrive")
         self._effect("llvm.nvvm.barrier.cluster.wait")
 

@@ -24,7 +24,7 @@ _WAVE, _LANES = 32, 4
 """Threads of a wave, lanes that share a row of a product."""
 _ROWS, _TILE, _INNER = 16, 8, 16
 """Of one multiplication: rows of the batch, units, elements of the state."""
-_FEW_UNITS, _MOST_UNITS = 64, 128
+_FEW_UNITS, _MOST_UNITS = 96, 128
 """Of a block alone: so few that others would not help, and as many as have room for their weights in registers."""
 _MOST_WAVES = 16
 _BESIDE = 8
