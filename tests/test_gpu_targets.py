@@ -151,6 +151,15 @@ def test_nothing_is_fused_into_filters_that_cudnn_fuses_slowly(apart: int, steps
     assert len([step for step in summaries(program) if step not in ("copy", "cast")]) == steps
 
 
+@pytest.mark.parametrize(("groups", "steps"), [(4, 1), (8, 2)])
+def test_nothing_is_fused_behind_many_groups(groups: int, steps: int) -> None:
+    b = GraphBuilder("conv")
+    x, w = b.input("x", [1, 128, 16, 16], TensorProto.FLOAT16), _half(b, [128, 128 // groups, 3, 3])
+    y = b.op("Relu", b.op("Conv", x, w, group=groups, pads=[1] * 4))
+    program = hipdnn_mlir.compile(b.model({y: [1, 128, 16, 16]}, dtype=TensorProto.FLOAT16), target="sm_90")
+    assert len([step for step in summaries(program) if step not in ("copy", "cast")]) == steps
+
+
 def test_a_fused_convolution_writes_channels_last_whatever_the_order_of_the_output() -> None:
     b = GraphBuilder("output")
     x = b.op("Conv", b.input("x", [1, 64, 16, 16], TensorProto.FLOAT16), _half(b, [64, 64, 3, 3]), pads=[1] * 4)

@@ -58,13 +58,13 @@ def simplified(value: ir.Value) -> ir.Value:
     return permuted(reshaped(source, stored), inverse)
 
 
-def is_copied(reshape: ir.OpView) -> bool:
-    """Whether a reshape is of a transposed tensor whose strides do not show it."""
-    source = producer(reshape.operands[0])
+def is_copied(op: ir.OpView) -> bool:
+    """Whether an op is a reshape of a transposed tensor whose strides do not show it."""
+    source = producer(op.operands[0]) if isinstance(movement_of(op), Reshape) else None
     order = movement_of(source)
     if source is None or not isinstance(order, Permute):
         return False
-    return _strides(dims_of(source.operands[0]), [order, Reshape(dims_of(reshape.results[0]))]) is None
+    return _strides(dims_of(source.operands[0]), [order, Reshape(dims_of(op.results[0]))]) is None
 
 
 def origin(value: ir.Value) -> tuple[ir.Value, Dims]:

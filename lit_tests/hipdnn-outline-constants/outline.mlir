@@ -119,3 +119,36 @@ func.func @main(%x: !wide, %w: !wide {hipdnn.constant = "w"}, %v: !small {hipdnn
   %b = torch.aten.add.Tensor %x, %q, %1 : !wide, !wide, !torch.int -> !wide
   return %a, %b : !wide, !wide
 }
+
+// -----
+
+// A reshape that a transposed weight's strides do not show needs a copy, which is made once; a transpose of a transposed one does not.
+
+// CHECK-LABEL: func.func private @hipdnn_constants
+// CHECK:         %[[T:.+]] = torch.aten.t %arg0
+// CHECK:         %[[F:.+]] = torch.aten.view %[[T]]
+// CHECK:         return %[[F]] : !torch.vtensor<[6],f32>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    %arg2: !torch.vtensor<[6],f32> {hipdnn.constant = "w.folded"})
+// CHECK:         %[[V:.+]] = torch.aten.t %arg1
+// CHECK:         %[[M:.+]] = torch.aten.mul.Tensor %arg0, %arg2
+// CHECK:         %[[U:.+]] = torch.aten.t %[[V]]
+// CHECK:         torch.aten.mm %[[U]], %{{.+}}
+!x = !torch.vtensor<[6],f32>
+!w = !torch.vtensor<[2,3],f32>
+!t = !torch.vtensor<[3,2],f32>
+!y = !torch.vtensor<[2,2],f32>
+func.func @main(%x: !x, %w: !w {hipdnn.constant = "w"}) -> !y {
+  %c3 = torch.constant.int 3
+  %c2 = torch.constant.int 2
+  %c6 = torch.constant.int 6
+  %l = torch.prim.ListConstruct %c6 : (!torch.int) -> !torch.list<int>
+  %d = torch.prim.ListConstruct %c3, %c2 : (!torch.int, !torch.int) -> !torch.list<int>
+  %t = torch.aten.t %w : !w -> !t
+  %f = torch.aten.view %t, %l : !t, !torch.list<int> -> !x
+  %m = torch.aten.mul.Tensor %x, %f : !x, !x -> !x
+  %r = torch.aten.view %m, %d : !x, !torch.list<int> -> !t
+  %u = torch.aten.t %t : !t -> !w
+  %p = torch.aten.mm %u, %r : !w, !t -> !y
+  return %p : !y
+}

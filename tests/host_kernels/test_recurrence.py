@@ -150,6 +150,31 @@ def check(
         np.testing.assert_allclose(own.astype(np.float32), want, rtol=near, atol=near)
 
 
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 520), (30, 260)])
+def test_many_units_equal_onnx_runtime(cell: str, batch: int, hidden: int) -> None:
+    """Threads share the units of one row; groups of rows go through a step together."""
+    rng, sizes = np.random.default_rng(hidden), (3, batch, hidden, 3)
+
+    def packed(dims: tuple[int, ...]) -> TensorSpec:
+        return TensorSpec("f32", dims)
+
+    check(rng, cell, "f32", "forward", sizes, np.int32, is_broadcast=False, spec=packed)
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(0, 2), (3, 0)])
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_nothing_is_read_when_there_are_no_steps_or_rows(steps: int, batch: int, dtype: str) -> None:
+    kind = numpy_dtype(dtype)
+    rows, weights = np.zeros((steps, batch, 4 * 6), kind), np.ones(4 * 8 * 16, kind)
+    states = [np.full((1, 1, 6), number, kind) for number in (2, 3)]
+    outs = [TensorSpec(dtype, (steps, 1, batch, 6)), *[TensorSpec(dtype, (1, batch, 6))] * 2]
+    outs.append(TensorSpec("i32", (3, 1, batch, 16)))
+    got = run_kernel("recurrence", [rows, weights, *states], outs, {"cell": "lstm", "reverse": True})
+    for own, number in zip(got[1:3], (2, 3), strict=True):
+        np.testing.assert_array_equal(own.astype(np.float32), np.full((1, batch, 6), number))
+
+
 @pytest.mark.parametrize(
     ("index", "dims", "message"),
     [

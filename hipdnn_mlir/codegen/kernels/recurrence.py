@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from ...ops.families.recurrence import PANEL
+from ...ops.spec import Refusal
 from ..core.arch import Architecture
 from ..core.assemble import EMPTY, Launch
 from ..core.builder import KernelBuilder, Value
@@ -48,17 +49,21 @@ class _Writer:
         units = found.panels * PANEL
         self.lanes = min(units, architecture.max_threads)
         self.units = ceil(units / self.lanes)
-        together = found.directions * found.batch // _FEWEST_BLOCKS
-        self.together = next(n for n in (_MOST_ROWS, 2, 1) if n <= max(together, 1))
         self.parts = 1
         while self.lanes * self.parts * 2 <= _THREADS and found.depth // (self.parts * 2) >= _LEAST_DEPTH:
             self.parts *= 2
         self.threads = self.lanes * self.parts
+        of_row = 4 * found.depth
+        if self.parts > 1:
+            of_row += 4 * self.parts * found.gates * self.units * self.lanes
+        most = min(found.directions * found.batch // _FEWEST_BLOCKS, architecture.shared_bytes // of_row)
+        if of_row > architecture.shared_bytes:
+            raise Refusal("shape", f"a recurrence of {found.hidden} units: a state has no room in shared memory")
+        self.together = next(n for n in (_MOST_ROWS, 2, 1) if n <= max(most, 1))
         self.row_blocks = ceil(found.batch / self.together)
         self.blocks = found.directions * self.row_blocks
         self.sums_at = self.together * found.depth * 4
-        sums = self.parts * found.gates * self.units * self.together * self.lanes if self.parts > 1 else 0
-        self.shared_bytes = self.sums_at + 4 * sums
+        self.shared_bytes = self.together * of_row
 
     def write(self, b: KernelBuilder) -> None:
         """Write the kernel."""

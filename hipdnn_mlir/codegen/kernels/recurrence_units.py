@@ -41,6 +41,7 @@ def takes_units(found: Recurrence, architecture: Architecture) -> bool:
     return (
         architecture.vendor == "nvidia"
         and found.rows.dtype in (F16, BF16)
+        and found.steps > 0
         and found.hidden % 2 == 0
         and _cluster_for(found, architecture) is not None
         and all(o.strides[-1] == 1 and all(n % 2 == 0 for n in (*o.strides[:-1], o.alignment // 2)) for o in pairs)

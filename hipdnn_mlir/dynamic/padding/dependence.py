@@ -261,12 +261,12 @@ def _suppress_boxes(_: Shapes, __: Shapes, ___: Mapping[Any, Any]) -> Dependence
 def _recurrence(operands: Shapes, results: Shapes, _: Mapping[Any, Any]) -> Dependence:
     """Rows of the batch are apart; steps are not, for the last states come from all of them."""
     batch = results[0][2]
-    states = [
-        (None, 0, None) if len(dims) == 3 and dims[1] == batch else (0,) if dims == (batch,) else (None,) * len(dims)
-        for dims in operands[1:]
+    states: list[Labels] = [
+        (None, 0, None) if len(dims) == 3 and dims[1] == batch else (0,) if len(dims) == 1 else (None,) * len(dims)
+        for dims in operands[2:]
     ]
     return Dependence(
-        [(None, 0, None), *states],
+        [(None, 0, None), (None,), *states],
         [(None, None, 0, None), *((None, 0, None) for _ in results[1:-1]), (None, None, 0, None)],
     )
 

@@ -197,12 +197,22 @@ def _panels(call: Call, recurrence: str, gates: int) -> str:
 
 
 def _sizes(call: Call, weights: str, recurrence: str, gates: int) -> tuple[int, int, int]:
-    """Directions, units, and the gates of all units."""
-    hidden = call.size(recurrence, 2)
-    width = gates * hidden
+    """Directions, units, and the gates of all units; refuses weights and biases of other sizes."""
+    direction = call.one_of(("forward", "reverse", "bidirectional"), "direction", "forward")
+    directions, hidden = 2 if direction == "bidirectional" else 1, call.size(recurrence, 2)
+    width, bias = gates * hidden, call.arg(3)
     if hidden < 1 or call.size(weights, 1) != width:
         raise Refusal("shape", f"{call.size(weights, 1)} rows of weights for {gates} gates of {hidden}")
-    return call.size(weights, 0), hidden, width
+    expected: dict[str, tuple[int, ...]] = {
+        recurrence: (directions, width, hidden),
+        weights: (directions, width, call.size(weights, 2)),
+    }
+    if bias is not None:
+        expected[bias] = (directions, 2 * width)
+    for value, dims in expected.items():
+        if call.dims(value) != dims:
+            raise Refusal("shape", f"{value!r} of dims {list(call.dims(value))}, expected {list(dims)}")
+    return directions, hidden, width
 
 
 def _written_out(call: Call, step: Step, gates: int, states: int, defaults: Sequence[str]) -> Sequence[str | None]:

@@ -62,6 +62,8 @@ def recurrence(op: OpView) -> Call:
     of the cell, and a GRU the bias (directions, hidden) that is added to the third gate's product before it is reset. Lengths (i32, i64;
     batch) may be left out. The first direction goes backward with `reverse`, the second always.
 
+    A length of 0 leaves the first state as the last one.
+
     Results: the states of each step (steps, directions, batch, hidden), zeros beyond a length; the last state, of an LSTM that of the cell,
     too; and numbers that only the kernel reads.
     """

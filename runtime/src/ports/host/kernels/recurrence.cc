@@ -81,6 +81,7 @@ class Recurrence : public Kernel {
   }
 
   static bool is_packed(const Tensor& t) {
+    if (t.elements() == 0) return true;
     std::int64_t wanted = 1;
     for (std::size_t d = t.rank(); d-- > 0; wanted *= t.dims[d]) {
       if (t.dims[d] != 1 && t.strides[d] != wanted) return false;
