@@ -20,7 +20,7 @@ from hipdnn_mlir.targets.rocm import AsmAttention
 from hipdnn_mlir.targets.table import find_target
 from hipdnn_mlir.targets.target import Rule
 from hipdnn_mlir_runtime.abi import Attribute, Descriptor
-from hipdnn_mlir_runtime.dtypes import BF16, F16
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, DType
 from hipdnn_mlir_runtime.errors import DeviceError, ModelError
 from models import GraphBuilder
 
@@ -68,20 +68,25 @@ def test_attention_is_one_operation_where_cudnn_has_it_or_code_is_written(
 
 
 @pytest.mark.parametrize(
-    ("features", "keys", "is_masked", "engine"),
+    ("features", "keys", "batch", "mask_type", "engine"),
     [
-        (32, 256, True, "GENERATED"),
-        (64, 64, False, "GENERATED"),
-        (80, 64, True, "CUDNN_ENGINE"),
-        (32, 264, True, "CUDNN_ENGINE"),
-        (32, 264, False, "CUDNN_ENGINE"),
-        (32, 265, True, "GENERATED"),
+        (32, 256, 4, F16, "GENERATED"),
+        (32, 256, 32, F16, "CUDNN_ENGINE"),
+        (32, 256, 32, F32, "GENERATED"),
+        (32, 256, 32, None, "GENERATED"),
+        (32, 64, 128, F16, "GENERATED"),
+        (64, 64, 4, None, "GENERATED"),
+        (80, 64, 4, F16, "CUDNN_ENGINE"),
+        (32, 264, 4, F16, "CUDNN_ENGINE"),
+        (32, 264, 4, None, "CUDNN_ENGINE"),
+        (32, 265, 4, F16, "GENERATED"),
     ],
 )
 def test_attention_is_generated_where_it_takes_less_time_or_cudnn_has_none(
-    features: int, keys: int, engine: str, *, is_masked: bool
+    features: int, keys: int, batch: int, mask_type: DType | None, engine: str
 ) -> None:
-    q, mask = kind(F16, 4, 3, keys, features), kind(F16, 1, 3, keys, keys) if is_masked else None
+    q = kind(F16, batch, 3, keys, features)
+    mask = None if mask_type is None else kind(mask_type, 1, 3, keys, keys)
     view = accept("aten.scaled_dot_product_attention", "", [q, q, q, mask, 0.0, False, None, False], q).view()
     operands = {
         arg.key: Operand(arg.type.static_dims(), arg.type.dtype) for arg in view.args if isinstance(arg, TensorArg)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
+import ml_dtypes
 import numpy as np
 from torch_mlir import ir
 from torch_mlir.dialects import torch
@@ -267,6 +268,16 @@ def combined(masks: Masks, batch: Dims) -> ir.Value | None:
     dtype = tensor_type(added[0].type).dtype if added else F32
     penalties = [_penalty(condition, dtype) for condition in visible]
     return _joined(partial(torch.aten_add_Tensor, alpha=torch.constant_int(1)), [*added, *penalties], dtype)
+
+
+def hidden_or_exact(number: float, dtype: DType) -> float | None:
+    """A number of a mask in another type, where that changes nothing: one that the type has, or the least one for what hides a key."""
+    with np.errstate(over="ignore"):
+        own = float(dtype.numpy.type(number))
+    if own == number:
+        return own
+    least: ml_dtypes.finfo = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    return float(least.min) if number <= HIDDEN else None
 
 
 def joins(dims: Dims, batch: Dims) -> bool:

@@ -7,9 +7,9 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
-from hipdnn_mlir_runtime.dtypes import I32
+from hipdnn_mlir_runtime.dtypes import I32, DType
 
-from ..ir.attention_masks import MATMULS, Masks, combined, joins
+from ..ir.attention_masks import MATMULS, Masks, combined, hidden_or_exact, joins
 from ..ir.blocks import erase_dead, functions
 from ..ir.claims import is_taken, why_not_taken
 from ..ir.literals import constant_list, splat
@@ -17,7 +17,7 @@ from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.terms import cast_to, fused_location, is_float_tensor, is_private, number
 from ..ir.types import is_tensor, tensor_type, torch_tensor
-from ..ir.view import argument, producer
+from ..ir.view import argument, literal_scalar, producer
 from ..ir.view_chains import dims_of, movement_of, permuted, reshaped, simplified
 from ..ops.registry import ONNX
 from ..ops.spec import Reshape
@@ -237,12 +237,41 @@ def _attention(match: Attention) -> torch.AtenScaledDotProductAttentionOp | None
         query=q,
         key=k,
         value=v,
-        attn_mask=torch.constant_none() if mask is None else mask,
+        attn_mask=torch.constant_none() if mask is None else _in_type(mask, tensor_type(q.type).dtype),
         dropout_p=torch.constant_float(0.0),
         is_causal=torch.constant_bool(match.masks.is_causal),
         scale=torch.constant_float(match.scale),
         enable_gqa=torch.constant_bool(shares_heads),
     )
+
+
+def _in_type(mask: ir.Value, dtype: DType) -> ir.Value:
+    """A mask that is a choice between two numbers in the query's type, half of what is read; one that hides becomes finite there."""
+    made = producer(mask)
+    if not isinstance(made, torch.AtenWhereSelfOp) or not dtype.is_narrow:
+        return mask
+    own = [None if number is None else hidden_or_exact(number, dtype) for number in _choices(made)]
+    numbers = [number for number in own if number is not None]
+    if len(numbers) < len(own):
+        return mask
+    kind = torch_tensor(dims_of(mask), dtype)
+    for use in made.condition.uses:  # made for another layer
+        other = use.owner
+        if isinstance(other, torch.AtenWhereSelfOp) and other.result.type == kind and _choices(other) == numbers:
+            return other.result
+    with ir.InsertionPoint.after(made), made.location:
+        shown, hidden = (splat(number, (), dtype) for number in numbers)
+        return torch.aten_where_self(kind, made.condition, shown, hidden)
+
+
+def _choices(where: torch.AtenWhereSelfOp) -> list[float | None]:
+    """The numbers that a `where` chooses between, None for what is no number."""
+    found: list[float | None] = []
+    for value in (where.self_, where.other):
+        made = producer(value)
+        number = literal_scalar(made) if isinstance(made, torch.ValueTensorLiteralOp) else None
+        found.append(None if number is None else float(number))
+    return found
 
 
 def _operands(match: Attention) -> tuple[ir.Value, ir.Value, ir.Value] | None:

@@ -284,6 +284,8 @@ class FusedAttention:
 
 _MOST_KEYS, _FEW_KEYS, _FEW_FEATURES = 512, 256, 64
 """Of a generated kernel that reads keys again for every 16 queries: at all, and where it takes less time than cuDNN's."""
+_WINDOW_KEYS, _MANY_QUERIES = 64, 12288
+"""Beside a mask of the query's type, the keys up to which it takes less time however many queries there are in all heads; else these."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +295,8 @@ class UnitsAttention:
     Attributes:
         is_faster: takes only what takes less time than in cuDNN: with a mask of 64 keys, 1536 heads of 64 queries of 32 features take 15 us
             of an H200 in place of 46 (bench/results/2026-11-26-models-gpu.txt); with 128 and 197 keys of 64 features, whole models of one
-            text or image take 0.93 to 0.95 of the time, of 32 of them 0.93 to 0.98 (2026-11-27-architectures-gpu.txt).
+            text or image take 0.93 to 0.95 of the time, of 32 of them 0.93 to 0.98 (2026-11-27-architectures-gpu.txt). Not so 32 texts of
+            128 words with a mask of 16 bits: with cuDNN's, whole models take 0.96 to 0.97 of the time, of 8 texts 1.00, of one 1.09.
     """
 
     is_faster: bool = False
@@ -301,9 +304,14 @@ class UnitsAttention:
     def refuses(self, graph: Graph) -> str | None:
         """Why the graph is not taken, or None."""
         try:
-            keys, features = units_attention(graph).key.dims[2:]
+            found = units_attention(graph)
         except Refusal as refusal:
             return refusal.reason
+        keys, features = found.key.dims[2:]
+        queries = prod(found.query.dims[:3])
+        has_mask = found.mask is not None and found.mask.dtype is found.query.dtype
+        if self.is_faster and has_mask and keys > _WINDOW_KEYS and queries > _MANY_QUERIES:
+            return f"has {queries} queries beside a mask of {found.query.dtype}, at most {_MANY_QUERIES}"
         if self.is_faster and features > _FEW_FEATURES:
             return f"has heads of {features} features, at most {_FEW_FEATURES}"
         most = _FEW_KEYS if self.is_faster else _MOST_KEYS
