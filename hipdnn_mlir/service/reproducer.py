@@ -39,12 +39,12 @@ def as_package_error(
     """
     if isinstance(error, HipdnnMlirError) and not isinstance(error, PassError):
         return error
+    if is_out_of_memory(error):
+        return out_of_memory()
     if isinstance(error, OSError):
         where = error.filename or (request.where if request is not None else "")
         hint = "raise the limit of a file's size (ulimit -f)" if error.errno == errno.EFBIG else None
         return ModelError(error.strerror or str(error), where=str(where) or None, hint=hint)
-    if is_out_of_memory(error):
-        return out_of_memory()
     invalid = _invalid_model(request, descriptors) if request is not None else None
     if invalid is not None:
         _log.debug("what it ended in", exc_info=error)

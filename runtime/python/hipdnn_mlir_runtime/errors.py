@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -116,6 +117,8 @@ UNMAPPED = ("failed to map segment from shared object", "cannot allocate memory 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an exception tells that memory ran out."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
     return isinstance(error, MemoryError) or (
         isinstance(error, ImportError) and any(words in str(error) for words in UNMAPPED)
     )
