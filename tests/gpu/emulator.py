@@ -13,6 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from gpu.float8_pair import float8_pair
+
 Array = np.ndarray[Any, Any]
 SHARED = -1
 
@@ -116,17 +118,6 @@ def _approximated(name: str, x: Array) -> Array:
 
 def _flushed(x: Array) -> Array:
     return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
-
-
-def _float8_pair(kind: str, upper: Array, lower: Array) -> Array:
-    """Codes of two floats of 8 bits, saturated; NaN has one code."""
-    dtype = np.dtype({"e4m3x2": ml_dtypes.float8_e4m3fn, "e5m2x2": ml_dtypes.float8_e5m2}[kind])
-    greatest = float(ml_dtypes.finfo(dtype).max)
-    codes = [
-        np.where(np.isnan(x), np.uint8(0x7F), np.clip(x, -greatest, greatest).astype(dtype).view(np.uint8))
-        for x in (upper, lower)
-    ]
-    return (codes[0].astype(np.uint16) << 8 | codes[1]).view(np.int16)
 
 
 _COPIES = "llvm.nvvm.cp.async."
@@ -318,7 +309,7 @@ class Emulator:
         if name == "await":
             return []
         if name == "nvvm" and ".ff.to." in op.attributes["intrin"].value:
-            return _float8_pair(op.attributes["intrin"].value.split(".")[4], *xs)
+            return float8_pair(op.attributes["intrin"].value.split(".")[4], *xs)
         if op.attributes["intrin"].value.startswith(_CLUSTER):
             assert self._is_uniform(self.lanes), "not all threads of the grid reach a barrier of clusters"
             return []

@@ -45,7 +45,7 @@ class ExpertMatmul : public Kernel {
     if (chosen[0] != x[0] || (x[1] != 1 && x[1] != chosen[1])) refuse("tensors[0].dims: expected [", chosen[0], ", 1 or ", chosen[1], ", depth], got ", show(x));
     image.expect_dims(out_, {chosen[0], chosen[1], columns_});
     for (std::size_t i = kWeights; i < out_; ++i) {
-      if (!is_packed(tensor(i))) refuse("tensors[", i, "].strides: expected rows without gaps");
+      if (!tensor(i).is_packed()) refuse("tensors[", i, "].strides: expected rows without gaps");
     }
     if (bits_ == 0) {
       expect_floats();
@@ -59,14 +59,6 @@ class ExpertMatmul : public Kernel {
     const std::int64_t bits = image.attributes.integer("bits", 0, 8);
     if (bits != 0 && bits != 4 && bits != 8) refuse("attributes.bits: expected 0, 4 or 8, got ", bits);
     return bits;
-  }
-
-  static bool is_packed(const Tensor& t) {
-    std::int64_t wanted = 1;
-    for (std::size_t d = t.rank(); d-- > 0; wanted *= t.dims[d]) {
-      if (t.dims[d] != 1 && t.strides[d] != wanted) return false;
-    }
-    return true;
   }
 
   void expect_dtype(std::size_t index, DType wanted) const {

@@ -85,6 +85,15 @@ std::int64_t product(std::span<const std::int64_t> dims) {
   return result;
 }
 
+bool Tensor::is_packed() const {
+  if (elements() == 0) return true;
+  std::int64_t wanted = 1;
+  for (std::size_t d = rank(); d-- > 0; wanted *= dims[d]) {
+    if (dims[d] != 1 && strides[d] != wanted) return false;
+  }
+  return true;
+}
+
 std::int64_t Tensor::elements() const { return product(dims); }
 
 std::string show(const Dims& dims) {

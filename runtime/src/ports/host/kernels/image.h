@@ -48,6 +48,8 @@ struct Tensor {
   std::size_t rank() const { return dims.size(); }
   std::int64_t bytes() const { return info_of(dtype).bytes; }
   std::int64_t elements() const;
+  /// Whether its elements lie in C order without gaps.
+  bool is_packed() const;
 };
 
 /// "[2, 3]".

@@ -57,7 +57,7 @@ class Recurrence : public Kernel {
     image.expect_dims(scratch_, {3, directions_, batch_, units_ * kPanelColumns});
     expect_types(image);
     if (tensor(kWeights).strides[0] != 1) refuse("tensors[1].strides: expected no gaps");
-    if (!is_packed(tensor(scratch_))) refuse("tensors[", scratch_, "].strides: expected no gaps");
+    if (!tensor(scratch_).is_packed()) refuse("tensors[", scratch_, "].strides: expected no gaps");
     const PanelKernels& panels = tile_kernels().panels;
     const DType dtype = tensor(kRows).dtype;
     product_ = dtype == DType::f16 ? panels.halves.product : dtype == DType::bf16 ? panels.bfloats.product : panels.product;
@@ -78,15 +78,6 @@ class Recurrence : public Kernel {
       if (i != lengths_) image.expect_same_dtype(kRows, i);
     }
     if (tensor(scratch_).dtype != DType::i32) refuse("tensors[", scratch_, "].dtype: expected i32, got ", info_of(tensor(scratch_).dtype).name);
-  }
-
-  static bool is_packed(const Tensor& t) {
-    if (t.elements() == 0) return true;
-    std::int64_t wanted = 1;
-    for (std::size_t d = t.rank(); d-- > 0; wanted *= t.dims[d]) {
-      if (t.dims[d] != 1 && t.strides[d] != wanted) return false;
-    }
-    return true;
   }
 
   /// Units of whole panels.
