@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,7 @@ from hipdnn_mlir_runtime.cli.tables import folded, line_width
 from hipdnn_mlir_runtime.errors import MissingToolError, ModelError, RefusedPlan
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 from hipdnn_mlir_runtime.pytorch import is_exported
-from hipdnn_mlir_runtime.session.recovery import recovered
+from hipdnn_mlir_runtime.session.recovery import recovered, refusals_of
 
 from ..service.child import perform_in_child
 from ..service.request import Request
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
 
 def compile_(given: SimpleNamespace) -> int:
     """Compile an ONNX or PyTorch model to a program file."""
-    from hipdnn_mlir_runtime.cli import execution, inspection, render
-
     output = given.output or given.model.with_suffix(".hipdnn")
     start = time.perf_counter()
 
@@ -46,11 +46,18 @@ def compile_(given: SimpleNamespace) -> int:
         _compile(given.model, output, given, refused, page_rows=given.page_rows, dump_ir=given.dump_ir)
         return time.perf_counter() - start
 
-    refusals = execution.refusals_of(given.target, given.precision, {})
-    elapsed_s, data = recovered(made, lambda elapsed_s: (elapsed_s, inspection.inspect(output)), refusals=refusals)
+    def inspected(elapsed_s: float) -> tuple[float, dict[str, Any]]:
+        from hipdnn_mlir_runtime.cli import inspection
+
+        return elapsed_s, inspection.inspect(output)
+
+    refusals = refusals_of(given.target, given.precision, {})
+    elapsed_s, data = recovered(made, inspected, refusals=refusals)
     size = output.stat().st_size
 
     def text() -> str:
+        from hipdnn_mlir_runtime.cli import render
+
         head = f"{output}: {render.bytes_text(size)} in {elapsed_s:.2f} s; {render.program_summary(data)}"
         exact = (
             f"dimension '{name}' has a program for each bucket and for no other size: {reason}"
@@ -170,8 +177,6 @@ def load_extensions(names: Sequence[str] = ()) -> None:
 
 def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
     """Compile a model to a file that is there while it is used; again without graphs that the library turns out to refuse."""
-    from hipdnn_mlir_runtime.cli import execution
-
     with tempfile.TemporaryDirectory(prefix="hipdnn-mlir-") as scratch:
         program = Path(scratch, f"{given.model.stem}.hipdnn")
 
@@ -179,9 +184,7 @@ def with_program(given: SimpleNamespace, use: Callable[[Path], Result]) -> Resul
             _compile(given.model, program, given, refused, page_rows=vars(given).get("page_rows"))
             return program
 
-        return recovered(
-            made, use, refusals=execution.refusals_of(given.target, given.precision, session_options(given))
-        )
+        return recovered(made, use, refusals=refusals_of(given.target, given.precision, session_options(given)))
 
 
 def write_page(
@@ -247,6 +250,8 @@ def _perform(request: Request, title: str, given: SimpleNamespace) -> dict[str, 
     with working(title, quiet=given.quiet) as progress:
         if given.in_process:
             return perform_here(request)
+        # What opens a program loads while the child compiles it.
+        threading.Thread(target=import_module, args=("hipdnn_mlir_runtime.session.session",), daemon=True).start()
         return perform_in_child(request, timeout_s=given.compile_timeout_s, on_progress=progress)
 
 

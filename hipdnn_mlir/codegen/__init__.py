@@ -1,4 +1,7 @@
-"""Code for GPUs: kernels and residual operation graphs as PTX or AMDGPU objects, through MLIR's gpu dialect and llvmlite's LLVM."""
+"""Code for GPUs: kernels and residual operation graphs as PTX or AMDGPU objects, through MLIR's gpu dialect and llvmlite's LLVM.
+
+Loading it takes a tenth of a small model's compilation, so passes, which run for the CPU too, import it where they generate code.
+"""
 
 from .core.arch import ARCHITECTURES, Architecture, find_architecture
 from .core.kernel import GpuKernel

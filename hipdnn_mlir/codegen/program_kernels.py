@@ -1,8 +1,7 @@
-"""Kernels of a program, with code for the GPU where the target is one."""
+"""Code of a program's kernels, as program files have it."""
 
 import base64
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,6 @@ from torch_mlir import ir
 
 from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
 
-from ..ir.dialect import OVERWRITES, KernelOp
 from ..ir.view import node_name
 from . import Architecture, GpuKernel, find_architecture, link_code_object
 
@@ -63,28 +61,3 @@ def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
         "image": image,
     }
     return code | ({"waits": True} if find_architecture(launch.architecture).waits_in_kernels else {})
-
-
-def create_kernel(
-    module: ir.Operation,
-    symbol: str,
-    summary: str,
-    operands: list[dict[str, Any]],
-    description: Mapping[str, Any],
-    op: ir.OpView,
-    overwrites: Sequence[int] = (),
-) -> KernelOp:
-    """Put the kernel of an op in front of a module's functions; `overwrites` are numbers of its operands."""
-    texts = (symbol, summary, *(json.dumps(part, separators=(",", ":")) for part in (operands, description)))
-    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), op.location:
-        kernel = KernelOp(*map(ir.StringAttr.get, texts))
-        places = [operands[number]["index"] for number in overwrites if _is_whole(operands, number)]
-        if places:
-            kernel.attributes[OVERWRITES] = ir.DenseI64ArrayAttr.get(places)
-    return kernel
-
-
-def _is_whole(operands: list[dict[str, Any]], number: int) -> bool:
-    """Whether one operand is all that a kernel sees of an argument of its calls, from its first element on."""
-    same = [o for o in operands if (o["role"], o["index"]) == (operands[number]["role"], operands[number]["index"])]
-    return len(same) == 1 and not same[0].get("offset")

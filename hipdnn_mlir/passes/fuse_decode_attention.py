@@ -11,8 +11,6 @@ from torch_mlir.rewrite import PatternRewriter
 from hipdnn_mlir_runtime.dtypes import BOOL, F32
 from hipdnn_mlir_runtime.errors import Reject
 
-from ..codegen import find_architecture
-from ..codegen.generate import parts_of
 from ..ir.blocks import erase_dead, functions
 from ..ir.literals import splat
 from ..ir.module_pass import module_pass
@@ -130,6 +128,9 @@ def _added(bias: ir.Value) -> ir.Value:
 
 def _has_code(op: torch.OperatorOp, architecture: str) -> bool:
     """Whether code is generated for an op."""
+    from ..codegen import find_architecture
+    from ..codegen.generate import parts_of
+
     found = lookup(op)
     if isinstance(found, Reject):
         return False

@@ -9,14 +9,13 @@ from torch_mlir import ir
 from hipdnn_mlir_runtime.dtypes import I4, U8
 from hipdnn_mlir_runtime.errors import PassError, Reject, UnsupportedError
 
-from ..codegen import generate_graph
-from ..codegen.program_kernels import create_kernel, generated_code
 from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
 from ..ir.claims import ENGINE, LAST_RESORT
 from ..ir.constants import constant_name
 from ..ir.copies import copied_operands, copied_results, is_loose, is_strided
 from ..ir.dialect import ExecutableOp, ExecuteOp, GraphOp, KernelOp, LaunchKernelOp, create_call
+from ..ir.kernels import create_kernel
 from ..ir.module_pass import module_pass
 from ..ir.region import region_graph
 from ..ir.split_region import REFUSED, split
@@ -169,6 +168,9 @@ def _kernel(
     module: ir.Operation, symbol: str, graph: Graph, architecture: str, region: GraphOp, constants: list[int]
 ) -> KernelOp:
     """A graph that no library runs, as a generated kernel; its tensors with a pointer are the kernel's, ins first as in every kernel."""
+    from ..codegen import generate_graph
+    from ..codegen.program_kernels import generated_code
+
     operands = sorted(graph.operands(), key=lambda operand: operand["role"] == "out")
     order = [operands.index(operand) for operand in graph.operands()]
     tensors = dict(graph.by_uid())

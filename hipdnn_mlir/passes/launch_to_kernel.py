@@ -7,12 +7,11 @@ from torch_mlir import ir
 
 from hipdnn_mlir_runtime.errors import PassError, Reject, UnsupportedError
 
-from ..codegen import READS_EARLY, generate
-from ..codegen.program_kernels import create_kernel, generated_code
 from ..ir.blocks import functions, operations
 from ..ir.buffers import storage
 from ..ir.copies import copied_operands, is_strided
 from ..ir.dialect import LaunchKernelOp, LaunchOp, create_call
+from ..ir.kernels import create_kernel
 from ..ir.module_pass import module_pass
 from ..ir.region import region_kernel
 from ..ir.view import node_name
@@ -89,6 +88,8 @@ def _alignment(launch: LaunchOp, tensor: KernelTensor) -> int:
 
 def _settled(launch: LaunchOp, kernel: Kernel, written: Collection[ir.Value]) -> list[int]:
     """Numbers of a kernel's tensors that are arguments of the program and nothing writes, where its code asks for that."""
+    from ..codegen import READS_EARLY
+
     if kernel.function not in READS_EARLY:
         return []
     values = [base(value) for value in launch.ins]
@@ -111,6 +112,9 @@ def _kernels(
     described = {symbol: description}
     overwrites: tuple[int, ...] = ()
     if target.architecture is not None:
+        from ..codegen import generate
+        from ..codegen.program_kernels import generated_code
+
         made = generated_code(
             lambda architecture: generate(description, architecture, alignments, settled),
             target.architecture,

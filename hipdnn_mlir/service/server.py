@@ -24,6 +24,7 @@ error, or ``defect`` where something else was raised; ``error`` and ``fields`` a
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -44,6 +45,8 @@ from .reproducer import as_package_error, with_reproducer
 from .request import Request
 
 _DETAIL_LIMIT_CHARS = 20_000
+_GARBAGE = 100_000
+"""Objects after which Python looks for garbage that refers to itself; by default, of 700, that takes a tenth of a compilation."""
 _COMPILER = Compiler()
 
 
@@ -151,6 +154,7 @@ def _limit_memory() -> None:
 def main() -> None:
     """Serve the socket whose file descriptor is the command line's one argument."""
     _limit_memory()
+    gc.set_threshold(_GARBAGE)
     # An interrupt is meant for the host, which shares the terminal; its end closes the socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(format="hipdnn-mlir: %(message)s")

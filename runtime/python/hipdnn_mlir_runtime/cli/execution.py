@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import _runtime
-from ..errors import HipdnnMlirError, ModelError
-from ..precision import TF32
+from ..errors import ModelError
 from ..pytorch import is_exported
-from ..session.devices import open_device
-from ..session.options import SessionOptions, device_options
+from ..session.options import SessionOptions
 from ..session.profiling.profile import Profile, profile
-from ..session.recovery import Refusals
 from ..session.session import Session
 from . import arrays, pytorch, render
 from .arrays import Array, Difference
@@ -161,16 +158,6 @@ def _compared(
         constant = arrays.is_constant(want, other, lambda a, b: compared("", a, b).within)
         rows.append(replace(compared(name, got, want), constant=constant))
     return rows
-
-
-def refusals_of(target: str, precision: str, given: SessionOptions) -> Refusals:
-    """Return what the library of a target has refused on this machine; nothing where it is not here, or nothing is kept."""
-    try:
-        port = _runtime.port_for_target(target)
-        options = device_options(given, port, is_tf32=precision == TF32)
-        return Refusals(open_device(options), options["plan_cache"]) if options["plan_cache"] else Refusals()
-    except HipdnnMlirError:
-        return Refusals()  # what is wrong is an error where it matters
 
 
 def reference_runner(name: str, model: Path, names: Sequence[str], threads: int = 0) -> RunReference:

@@ -8,8 +8,10 @@ from dataclasses import astuple
 from typing import Generic, TypeVar
 
 from .. import _runtime
-from ..errors import PlanRefusedError, RefusedPlan, UnsupportedError
-from .devices import forward_log
+from ..errors import HipdnnMlirError, PlanRefusedError, RefusedPlan, UnsupportedError
+from ..precision import TF32
+from .devices import forward_log, open_device
+from .options import SessionOptions, device_options
 
 logger = logging.getLogger("hipdnn_mlir.recovery")
 
@@ -47,6 +49,16 @@ class Refusals:
         for plan in plans:
             self._store.add(*astuple(plan))
         forward_log()
+
+
+def refusals_of(target: str, precision: str, given: SessionOptions) -> Refusals:
+    """Return what the library of a target has refused on this machine; nothing where it is not here, or nothing is kept."""
+    try:
+        port = _runtime.port_for_target(target)
+        options = device_options(given, port, is_tf32=precision == TF32)
+        return Refusals(open_device(options), options["plan_cache"]) if options["plan_cache"] else Refusals()
+    except HipdnnMlirError:
+        return Refusals()  # what is wrong is an error where it matters
 
 
 class Recovery(Generic[Made]):
