@@ -53,6 +53,13 @@ MODELS: dict[str, tuple[onnx.ModelProto, dict[str, tuple[int | str, ...]]]] = {
         ),
         {"x": ("b", "s", 8)},
     ),
+    "positions that rows share": (
+        model(
+            """g (float[b,2,9] x) => (float[b,2,2] y) <int64[1] i = {0}, int64[2] one = {1,1}, int64[2,2] at = {8,0,3,-1}> {
+            d = Shape(x) p = Gather<axis=0>(d, i) t = Concat<axis=0>(p, one) e = Expand(at, t) y = GatherElements<axis=2>(x, e) }"""
+        ),
+        {"x": ("b", 2, 9)},
+    ),
     "shape arithmetic": (
         model(
             """g (float[b,s,8] x) => (float[n,8] y) <int64[1] i = {0}, int64[1] j = {1}, int64[1] eight = {8}> {

@@ -13,6 +13,10 @@ from .literals import constant_list, tensor_list
 from .types import tensor_type, torch_tensor
 from .view import lookup, producer
 
+BROADCASTS = (torch.AtenExpandOp, torch.AtenBroadcastToOp)
+REPEATS = (*BROADCASTS, torch.AtenTileOp, torch.AtenRepeatOp)
+"""Ops that repeat their first operand."""
+
 
 def movement_of(op: ir.OpView | None) -> Movement | None:
     """What a data movement does, or None for any other op."""

@@ -9,7 +9,7 @@ from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F16, F32
 from .graph import Graph, Tensor
 from .spec import Refusal
 
-_FEATURES, _MOST_FEATURES = 16, 128
+UNIT_FEATURES, _MOST_FEATURES = 16, 128
 """Inner positions of one multiplication of matrix units."""
 _PAIR = 2
 """Numbers of 16 bits in a word."""
@@ -76,9 +76,9 @@ def units_attention(graph: Graph) -> Attention:
 
 def _check_rows(tensor: Tensor) -> None:
     features = tensor.dims[3]
-    if features % _FEATURES or features > _MOST_FEATURES:
+    if features % UNIT_FEATURES or features > _MOST_FEATURES:
         raise Refusal(
-            "shape", f"has heads of {features} features: expected a multiple of {_FEATURES} up to {_MOST_FEATURES}"
+            "shape", f"has heads of {features} features: expected a multiple of {UNIT_FEATURES} up to {_MOST_FEATURES}"
         )
     if tensor.strides[3] != 1 or access_of(tensor, _PAIR) < _PAIR:
         raise Refusal("strides", f"has features with strides {list(tensor.strides)} on {tensor.alignment} bytes")

@@ -237,7 +237,7 @@ class ElementwiseBuilder(Emitter):
 def broadcast_strides(dims: Dims, strides: Strides, space: Dims) -> Strides:
     """Strides that show a tensor of `dims` at every position of a space that it broadcasts to."""
     if broadcast(dims, space) != space:
-        raise Refusal("space", f"an operand of dims {dims} in an elementwise kernel over {space}")
+        raise Refusal("space", f"an operand of dims {dims} in a kernel over {space}")
     shown = tuple(0 if size == 1 else stride for size, stride in zip(dims, strides, strict=True))
     return (0,) * (len(space) - len(dims)) + shown
 

@@ -115,7 +115,10 @@ def _call(
             raise Refusal("operand", "an operand is a compile-time number, which has no buffer")
         operand = operands[arg.key]
         dtype = call.dtype or operand.dtype
-        strides = seen_strides(operand.dims, operand.storage, dims)
+        is_repeated = math.prod(dims) != math.prod(operand.dims)
+        strides = seen_strides(operand.dims, operand.storage, operand.dims if is_repeated else dims)
+        if is_repeated:
+            strides = broadcast_strides(operand.dims, strides, dims)
         if call.function == ELEMENTWISE and call.results is not None:
             dims, strides = call.results[0], broadcast_strides(dims, strides, call.results[0])
         tensors.append(KernelTensor("in", positions[arg.key], dtype, dims, strides))

@@ -128,7 +128,8 @@ class Call:
 
     Attributes:
         function: of docs/program-format.md.
-        operands: tensors in the function's order, each seen under other dims of as many elements where a pair states them.
+        operands: tensors in the function's order, each seen under other dims where a pair states them: of as many elements, or those
+            that it broadcasts to.
         results: dims under which the function sees the results, where they differ from the op's.
         attributes: of the function, as JSON values.
         dtype: that the operands' elements are read as, of their size; their own where it is None.

@@ -12,14 +12,14 @@ from ..ir.module_pass import module_pass
 from ..ir.patterns import rewrite_ops
 from ..ir.terms import fused_location, is_float_tensor, is_private, number
 from ..ir.types import is_tensor, tensor_type
-from ..ir.view import argument, lookup, op_name, producer, readers, view
-from ..ir.view_chains import dims_of, reshaped, simplified
+from ..ir.view import argument, lookup, op_name, producer, readers, row_name, view
+from ..ir.view_chains import BROADCASTS, REPEATS, dims_of, reshaped, simplified
+from ..ops.registry import ONNX
 from ..ops.spec import OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
 from ..ops.strides import broadcast
 from ..targets.table import find_target
 
 _COPIES = (torch.AtenAliasOp, torch.AtenCloneOp, torch.AtenContiguousOp, torch.AtenDetachOp, torch.AtenToDtypeOp)
-_REPEATS = (torch.AtenExpandOp, torch.AtenBroadcastToOp, torch.AtenTileOp, torch.AtenRepeatOp)
 _TAKES_ALL = ("torch.aten.slice.Tensor", "GatherND")
 """Ops that change nothing where they keep the dims. ONNX's Slice and Pad keep them at some sizes of a dynamic dimension: they stay."""
 _ELEMENTWISE = (
@@ -36,6 +36,7 @@ def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
       exact sizes, also a slice of everything and a border of nothing
     - `add(x, b, alpha)` becomes `add(x, mul(b, alpha), 1)`, so that a constant b is scaled at compile time
     - a broadcast whose only readers broadcast anyway: gone; a constant of one element that only they read has rank 0
+    - GatherElements of positions that are the same along some dims reads them as they are, with dims of 1
     - a matmul, and the bias behind it, whose result is reshaped to more rows' dims: of operands with those dims, as its readers are
     - layer norm of a 16-bit x that was cast to f32 reads x itself: it is computed in f32 anyway
     - layer norm without scale or bias gets constant ones or zeros
@@ -52,7 +53,9 @@ def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
             if _changes_nothing(op, is_exact=is_exact):
                 op.results[0].replace_all_uses_with(op.operands[0])
                 op.erase()
-    rewrite_ops(module, _split_alpha, _drop_broadcast, _drop_rank, _unflatten_matmul, _complete_layer_norm)
+    rewrite_ops(
+        module, _split_alpha, _drop_broadcast, _share_positions, _drop_rank, _unflatten_matmul, _complete_layer_norm
+    )
     for function in functions(module):
         erase_dead(function)
 
@@ -70,7 +73,7 @@ def _changes_nothing(op: ir.OpView, *, is_exact: bool) -> bool:
 def _moves_nothing(op: ir.OpView, *, is_exact: bool) -> bool:
     found = lookup(op)
     if isinstance(found, Reject) or found[0].move is None:
-        return isinstance(op, _REPEATS)
+        return isinstance(op, REPEATS)
     try:
         move = found[0].move(found[1])
     except Refusal:
@@ -99,6 +102,16 @@ def _drop_broadcast(op: torch.AtenExpandOp | torch.AtenBroadcastToOp, rewriter: 
     if not all(_still_broadcasts(view(reader), op.result, op.self_) for reader in reading):
         return False
     rewriter.replace_op(op, [op.self_])
+    return True
+
+
+def _share_positions(op: torch.OperatorOp, _: PatternRewriter) -> bool:
+    """The positions of GatherElements before they are repeated."""
+    repeat = producer(op.operands[1]) if row_name(op) == f"{ONNX}GatherElements" else None
+    if not isinstance(repeat, BROADCASTS):
+        return False
+    dims = dims_of(repeat.self_)
+    op.operands[1] = reshaped(repeat.self_, (*(1,) * (len(dims_of(op.results[0])) - len(dims)), *dims))
     return True
 
 

@@ -18,7 +18,7 @@ from ..ir.module_pass import module_pass
 from ..ir.terms import cast_to
 from ..ir.types import is_tensor, tensor_type, torch_tensor
 from ..ir.view import literal_scalar, lookup, producer, readers
-from ..ir.view_chains import movement_of
+from ..ir.view_chains import REPEATS, movement_of
 from ..ops.row import OpRow
 from ..ops.spec import Pad, Permute, Precision, Reshape, Slice
 
@@ -210,8 +210,8 @@ def _is_scalar_literal(op: ir.OpView | None) -> bool:
 
 
 def _moves(op: ir.OpView) -> bool:
-    """Whether an op moves the elements of its first operand."""
-    return isinstance(movement_of(op), Reshape | Permute | Slice | Pad)
+    """Whether an op moves the elements of its first operand, or repeats them."""
+    return isinstance(op, REPEATS) or isinstance(movement_of(op), Reshape | Permute | Slice | Pad)
 
 
 def _moves_for_one_reader(op: ir.OpView | None) -> bool:

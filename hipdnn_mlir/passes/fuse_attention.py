@@ -1,7 +1,7 @@
 """hipdnn-fuse-attention: attention that exporters write out becomes one op."""
 
 from dataclasses import dataclass
-from math import prod
+from math import prod, sqrt
 
 from torch_mlir import ir
 from torch_mlir.dialects import torch
@@ -18,7 +18,7 @@ from ..ir.patterns import rewrite_ops
 from ..ir.terms import cast_to, fused_location, is_float_tensor, is_private, number
 from ..ir.types import is_tensor, tensor_type, torch_tensor
 from ..ir.view import argument, literal_scalar, producer
-from ..ir.view_chains import dims_of, movement_of, permuted, reshaped, simplified
+from ..ir.view_chains import BROADCASTS, dims_of, movement_of, padded, permuted, reshaped, simplified, sliced
 from ..ops.registry import ONNX
 from ..ops.spec import Reshape
 from ..ops.strides import Dims, broadcast
@@ -28,7 +28,6 @@ from ..targets.target import Target
 _SOFTMAX = (torch.AtenSoftmaxIntOp, torch.Aten_SoftmaxOp)
 _MUL = (torch.AtenMulTensorOp, torch.AtenMulScalarOp)
 _DIV = (torch.AtenDivTensorOp, torch.AtenDivScalarOp)
-_BROADCASTS = (torch.AtenBroadcastToOp, torch.AtenExpandOp)
 _BATCH_RANKS = (1, 2)
 
 
@@ -64,7 +63,7 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
     part of the batch, whose images may be a dim of their own where a mask is added (shifted windows).
     So may those of attention that is one op already. A constant causal mask becomes `is_causal`. A query that sees nothing gets 0:
     what the guard gives, and NaN without it. A where that shows the first keys up to a number of them becomes `CachedAttention`, which
-    does not read the others.
+    does not read the others. Heads whose features no engine takes are filled up with zeros to the target's multiple.
 
     Before: `%s = torch.aten.matmul %q, %kt`; `%p = torch.aten.softmax.int %s, ...`; `%y = torch.aten.matmul %p, %v`.
     After: `%y = torch.aten.scaled_dot_product_attention %q, %k, %v, %none, ...` where `%k` is `%kt` before its transposition.
@@ -81,8 +80,9 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
             return False
         with fused_location(match.parts):
             for made in (_cached_attention(match), _attention(match)):
-                if made is not None and _stays(made, library):
-                    rewriter.replace_op(root, [reshaped(made.results[0], dims_of(root.result))])
+                result = None if made is None else _taken(made, library)
+                if result is not None:
+                    rewriter.replace_op(root, [reshaped(result, dims_of(root.result))])
                     return True
         return False
 
@@ -93,10 +93,24 @@ def fuse_attention(module: ir.Operation, *, target: str = "host") -> None:
         rewriter.replace_op(op, made)
         return True
 
+    def fill(op: torch.AtenScaledDotProductAttentionOp, rewriter: PatternRewriter) -> bool:
+        result = None if is_taken(op, library) else _with_whole_heads(op, library)
+        if result is not None:
+            rewriter.replace_op(op, [result])
+        return result is not None
+
     rewrite_ops(module, fuse)
     rewrite_ops(module, share)
+    rewrite_ops(module, fill)
     for function in functions(module):
         erase_dead(function)
+
+
+def _taken(made: ir.OpView, library: Target) -> ir.Value | None:
+    """What an op computes, as it is or from heads that are filled up; None where no engine takes it."""
+    if _stays(made, library):
+        return made.results[0]
+    return _with_whole_heads(made, library) if isinstance(made, torch.AtenScaledDotProductAttentionOp) else None
 
 
 def _stays(made: ir.OpView, library: Target) -> bool:
@@ -324,6 +338,33 @@ def _with_shared_heads(op: torch.AtenScaledDotProductAttentionOp) -> torch.AtenS
     )
 
 
+def _with_whole_heads(op: torch.AtenScaledDotProductAttentionOp, library: Target) -> ir.Value | None:
+    """What the op computes, from heads with features of zeros behind their own; None where no engine takes that, or nothing is missing."""
+    features = dims_of(op.query)[-1]
+    q, k, v = (_filled(value, library.head_features) for value in (op.query, op.key, op.value))
+    if (q, k, v) == (op.query, op.key, op.value):
+        return None
+    scale = argument(op.scale)
+    made = torch.AtenScaledDotProductAttentionOp(
+        torch_tensor((*dims_of(op.result)[:-1], dims_of(v)[-1]), tensor_type(op.result.type).dtype),
+        query=q,
+        key=k,
+        value=v,
+        attn_mask=op.attn_mask,
+        dropout_p=op.dropout_p,
+        is_causal=op.is_causal,
+        scale=torch.constant_float(1 / sqrt(features) if scale is None else scale),
+        enable_gqa=op.enable_gqa,
+    )
+    rank = len(dims_of(op.result))
+    return sliced(made.result, rank - 1, 0, dims_of(op.result)[-1]) if is_taken(made, library) else None
+
+
+def _filled(value: ir.Value, multiple: int) -> ir.Value:
+    dims = dims_of(value)
+    return padded(value, [*[(0, 0)] * (len(dims) - 1), (0, -dims[-1] % multiple)])
+
+
 def _transposed(value: ir.Value) -> ir.Value:
     rank = len(dims_of(value))
     return permuted(value, (*range(rank - 2), rank - 1, rank - 2))
@@ -345,7 +386,7 @@ def _ungrouped(value: ir.Value) -> ir.Value:
     if len(dims) != 4 or source is None or not isinstance(movement_of(source), Reshape):
         return value
     repeat = producer(source.operands[0])
-    if not isinstance(repeat, _BROADCASTS):
+    if not isinstance(repeat, BROADCASTS):
         return value
     before, after = dims_of(repeat.self_), dims_of(repeat.result)
     b, heads, s, d = dims

@@ -105,7 +105,16 @@ def _refuses_fusion(graph: Graph) -> str | None:
     in_group = graph.tensors[graph.nodes[0].inputs[A.OPERATION_CONVOLUTION_FORWARD_W]].dims[1]
     if in_group > 1 and image.dims[1] >= _MANY_GROUPS * in_group:
         return f"has an epilogue behind a convolution of {image.dims[1] // in_group} groups"
+    if any(
+        _is_of_all_images(graph.tensors[index], result) for node in graph.nodes[1:] for index in node.inputs.values()
+    ):
+        return "has an epilogue with a value of each pixel that all images share"
     return None if (reach := _reach(graph)) <= _FARTHEST else f"has an epilogue behind a filter of {reach + 1} pixels"
+
+
+def _is_of_all_images(tensor: Tensor, result: Tensor) -> bool:
+    """Whether a tensor, such as an embedding of positions, has pixels but no images: cuDNN 9.19 proposes nothing for that."""
+    return tensor.value is None and tensor.dims[0] == 1 < result.dims[0] and prod(tensor.dims[2:]) > 1
 
 
 def _reach(graph: Graph) -> int:

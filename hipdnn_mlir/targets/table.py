@@ -12,6 +12,7 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8, U8
 from hipdnn_mlir_runtime.errors import ModelError
 
+from ..ops.attention_graph import UNIT_FEATURES
 from ..ops.depthwise import depthwise
 from ..ops.few_channels import few_channels
 from ..ops.graph import Graph
@@ -129,6 +130,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         filters_channels_last=True,
         matrices_by_columns=True,
         channel_multiples={F16: 8, BF16: 8, F32: 4},
+        head_features=UNIT_FEATURES,
         architecture=architecture,
         merges_matmuls=True,
         exact_products=F16,

@@ -110,6 +110,7 @@ class Target:
         matrices_by_columns: constant right operands of matmuls are best stored with their columns along memory.
         channel_multiples: element type -> what the input channels of a convolution are filled up to a multiple of.
         group_channels: element type -> channels that a group of a convolution has a multiple of where it has fewer.
+        head_features: what the features of a head of attention are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.codegen` names it; None on the host.
         merges_matmuls: matmuls of one value with several weights run as one.
         exact_products: type of numbers of up to 11 bits that are multiplied and summed as exactly as in f32, to f32.
@@ -125,6 +126,7 @@ class Target:
     matrices_by_columns: bool = False
     channel_multiples: Mapping[DType, int] = field(default_factory=dict)
     group_channels: Mapping[DType, int] = field(default_factory=dict)
+    head_features: int = 1
     architecture: str | None = None
     merges_matmuls: bool = False
     whole_epilogues: bool = False

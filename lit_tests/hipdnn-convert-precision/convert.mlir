@@ -111,3 +111,18 @@ func.func @concatenation(%x: !torch.vtensor<[4,4],f32>) -> !torch.vtensor<[8,4],
   %y = torch.aten.cat %l, %zero : !torch.list<vtensor<[4,4],f32>>, !torch.int -> !torch.vtensor<[8,4],f32>
   return %y : !torch.vtensor<[8,4],f32>
 }
+
+// A repeated value is cast in front of its repetition.
+// CHECK-LABEL: func.func @repeated
+// CHECK-SAME: %[[X:.*]]: !torch.vtensor<[2,4,8],f32>, %[[K:.*]]: !torch.vtensor<[1,8,4],f32>
+// CHECK: %[[N:.*]] = torch.aten.to.dtype %[[K]], {{.*}} -> !torch.vtensor<[1,8,4],bf16>
+// CHECK: %[[T:.*]] = torch.aten.tile %[[N]], {{.*}} -> !torch.vtensor<[2,8,4],bf16>
+// CHECK: torch.aten.bmm {{.*}}, %[[T]]
+func.func @repeated(%x: !torch.vtensor<[2,4,8],f32>, %k: !torch.vtensor<[1,8,4],f32>) -> !torch.vtensor<[2,4,4],f32> {
+  %one = torch.constant.int 1
+  %two = torch.constant.int 2
+  %l = torch.prim.ListConstruct %two, %one, %one : (!torch.int, !torch.int, !torch.int) -> !torch.list<int>
+  %t = torch.aten.tile %k, %l : !torch.vtensor<[1,8,4],f32>, !torch.list<int> -> !torch.vtensor<[2,8,4],f32>
+  %y = torch.aten.bmm %x, %t : !torch.vtensor<[2,4,8],f32>, !torch.vtensor<[2,8,4],f32> -> !torch.vtensor<[2,4,4],f32>
+  return %y : !torch.vtensor<[2,4,4],f32>
+}

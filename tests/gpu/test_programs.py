@@ -177,3 +177,31 @@ def test_norms_and_resizes_between_convolutions_take_no_copy(batch: int, monkeyp
     want = ort.InferenceSession(model.SerializeToString()).run(None, feeds)[0]
     (got,) = run(program, feeds, modules)
     assert np.abs(got - want).max() < 5e-3 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_heads_whose_features_are_no_multiple_are_filled_up(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder("heads", opset=17)
+    q, k, v = (b.input(name, [2, 3, 20, 10]) for name in "qkv")
+    scores = b.op("Mul", b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), b.constant(scale, np.float32))
+    weights = b.op("Softmax", b.op("Add", scores, b.normal([3, 20, 20], 1.0)))
+    model = b.model({b.op("MatMul", weights, v): [2, 3, 20, 10]})
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90", precision="f16")
+    assert not program.model.executables, "a matmul of its own"
+    rng = np.random.default_rng(5)
+    feeds = {name: rng.standard_normal((2, 3, 20, 10), np.float32) for name in "qkv"}
+    (want,) = ort.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(run(program, feeds, modules)[0], want, atol=5e-3)
+
+
+def test_positions_that_rows_share_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder("positions", opset=17)
+    x, indices = b.input("x", [4, 5, 9]), b.input("indices", [5, 3], TensorProto.INT64)
+    shared = b.op("Expand", indices, b.constant([4, 5, 3], np.int64))
+    model = b.model({b.op("GatherElements", x, shared, axis=2): [4, 5, 3]})
+    program, modules = compile_for_emulator(model, monkeypatch, target="sm_90")
+    assert len(program.model.steps) == 1
+    rng = np.random.default_rng(5)
+    feeds = {"x": rng.standard_normal((4, 5, 9), np.float32), "indices": rng.integers(-9, 9, (5, 3))}
+    (want,) = ort.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_array_equal(run(program, feeds, modules)[0], want)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.graph import Graph, Node
-from ...ops.kernels import ELEMENTWISE, Kernel, KernelTensor
+from ...ops.kernels import Kernel, KernelTensor
 from ...ops.spec import OpView, Refusal, TensorArg
 from ...ops.strides import packed
 from .dependence import FUNCTIONS, OPERATIONS, mixes_all
@@ -107,7 +107,7 @@ def kernel_dims(
     tensors: list[tuple[KernelTensor, ...]] = list(zip(*(kernel.tensors for kernel in kernels), strict=True))
     ins = [each for each in tensors if each[0].role == "in"]
     outs = [each for each in tensors if each[0].role == "out"]
-    seen = [_seen(each, operands[positions[each[0].index]], first.function == ELEMENTWISE) for each in ins]
+    seen = [_seen(each, operands[positions[each[0].index]]) for each in ins]
     rule = FUNCTIONS.get(first.function, mixes_all)(
         [t[0].dims for t in ins], [t[0].dims for t in outs], first.attributes
     )
@@ -116,18 +116,17 @@ def kernel_dims(
     return sorted({positions[each[0].index] for each in ins}), results
 
 
-def _seen(tensors: Sequence[KernelTensor], dims: Dims, may_repeat: bool) -> Dims:
-    """An operand under the dims in which a kernel sees it; a map repeats it along dims of stride 0."""
+def _seen(tensors: Sequence[KernelTensor], dims: Dims) -> Dims:
+    """An operand under the dims in which a kernel sees it; it may repeat along dims of stride 0."""
     symbol = next(filter(None, map(padded_by, dims)), None)
     if symbol is not None and any(tensor.offset for tensor in tensors):
         raise Mixes(symbol, "it reads one element of a padded operand")
     columns = columns_of(tensor.dims for tensor in tensors)
-    if may_repeat:
-        strides = columns_of(tensor.strides for tensor in tensors)
-        columns = [
-            tuple(1 if step == 0 else size for size, step in zip(column, steps, strict=True))
-            for column, steps in zip(columns, strides, strict=True)
-        ]
+    strides = columns_of(tensor.strides for tensor in tensors)
+    columns = [
+        tuple(1 if step == 0 else size for size, step in zip(column, steps, strict=True))
+        for column, steps in zip(columns, strides, strict=True)
+    ]
     if symbol is None:
         return [plain(column) for column in columns]
     return viewed(dims, columns)

@@ -88,11 +88,10 @@ def gather(op: OpView) -> Call:
 
 @kernel("hipdnn.onnx.GatherElements", function="gather_elements", onnx=("GatherElements",))
 def gather_elements(op: OpView) -> Call:
-    """(data, indices), axis: the result has the dims of the indices."""
+    """(data, indices), axis: the result has the dims of the indices, or they broadcast to its."""
     data, indices = indexed(op, 2)
-    return Call(
-        "gather_elements", [data, indices], {"axis": axis_of(op.attributes.get("axis", 0), len(data.type.dims))}
-    )
+    shown = (indices, op.results[0].static_dims())
+    return Call("gather_elements", [data, shown], {"axis": axis_of(op.attributes.get("axis", 0), len(data.type.dims))})
 
 
 @movement("hipdnn.onnx.GatherND", becomes="view where it takes all there is, from dims of one", onnx=("GatherND",))
