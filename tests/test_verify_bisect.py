@@ -96,8 +96,8 @@ SortRows (t) => (s) { k = Constant<value_ints = [6]>() s, i = TopK<largest = 0>(
 
 
 @pytest.fixture
-def extensions(tmp_path: Path) -> dict[str, str]:
-    """The environment in which the extensions above can be imported."""
+def extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands can import the extensions above."""
     folder = tmp_path / "extensions"
     folder.mkdir()
     for name, text in {
@@ -107,7 +107,7 @@ def extensions(tmp_path: Path) -> dict[str, str]:
         "last_alone": LAST_ALONE,
     }.items():
         (folder / f"{name}.py").write_text(text)
-    return {"PYTHONPATH": os.pathsep.join([str(folder), str(TESTS)])}
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(TESTS)]))
 
 
 @pytest.fixture
@@ -119,21 +119,21 @@ def sorting(tmp_path: Path) -> Path:
     return path
 
 
-def replay(command: Command, text: str, env: dict[str, str], *, without: str = "") -> subprocess.CompletedProcess[str]:
+def replay(command: Command, text: str, *, without: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command line that was printed; `without` an extension that it names."""
     program, *arguments = shlex.split(text)
     assert program == "hipdnn-mlir"
     if without:
         place = arguments.index(without)
         del arguments[place - 1 : place + 1]
-    return command(*arguments, env=env)
+    return command(*arguments)
 
 
-def test_a_wrong_kernel_is_named_and_reproduced(command: Command, sorting: Path, extensions: dict[str, str]) -> None:
-    fine = command("verify", sorting, "--bisect", "--extension", "right_sort", env=extensions)
+def test_a_wrong_kernel_is_named_and_reproduced(command: Command, sorting: Path, extensions: None) -> None:
+    fine = command("verify", sorting, "--bisect", "--extension", "right_sort")
     assert fine.returncode == 0, fine.stderr
     assert "Every step is within tolerance" in fine.stdout
-    found = command("verify", sorting, "--bisect", "--extension", "wrong_sort", "--json", env=extensions)
+    found = command("verify", sorting, "--bisect", "--extension", "wrong_sort", "--json")
     assert found.returncode == 1, found.stderr
     data = json.loads(found.stdout)["bisection"]
     fault = data["fault"]
@@ -150,15 +150,15 @@ def test_a_wrong_kernel_is_named_and_reproduced(command: Command, sorting: Path,
         "model.onnx",
     ]
     assert [node.op_type for node in onnx.load(f"{made['folder']}/model.onnx").graph.node] == ["SortRows"]
-    wrong = replay(command, made["command"], extensions)
+    wrong = replay(command, made["command"])
     assert wrong.returncode == 1, wrong.stderr
     assert "differs" in wrong.stdout
-    right = replay(command, made["command"].replace("wrong_sort", "right_sort"), extensions)
+    right = replay(command, made["command"].replace("wrong_sort", "right_sort"))
     assert right.returncode == 0, right.stderr
     assert "equal" in right.stdout
 
 
-def test_a_wrong_fusion_is_named_within_its_step(command: Command, tmp_path: Path, extensions: dict[str, str]) -> None:
+def test_a_wrong_fusion_is_named_within_its_step(command: Command, tmp_path: Path, extensions: None) -> None:
     b = GraphBuilder("m", opset=13)
     x = b.input("image", [1, 3, 10, 10])
     first = b.op("Relu", b.op("Conv", x, b.normal([8, 3, 3, 3], 0.3), pads=[1, 1, 1, 1]))
@@ -166,50 +166,46 @@ def test_a_wrong_fusion_is_named_within_its_step(command: Command, tmp_path: Pat
     scaled = b.op("Div", second, b.constant(3, np.float32))
     last = b.op("MaxPool", b.op("Relu", scaled), kernel_shape=[2, 2], strides=[2, 2])
     onnx.save(b.model({last: [1, 8, 5, 5]}), tmp_path / "m.onnx")
-    found = command("verify", tmp_path / "m.onnx", "--bisect", "--extension", "rounding", env=extensions)
+    found = command("verify", tmp_path / "m.onnx", "--bisect", "--extension", "rounding")
     assert found.returncode == 1, found.stderr
     lines = found.stdout.splitlines()
     assert "  nodes: Conv_1, Div_0, Relu_1" in lines
     assert any(re.fullmatch(r"  \d+: conv2d .*relu \[HOST_\w+, g_[0-9a-f]{16}\]", line) for line in lines), lines
     assert "the step is at fault" in found.stdout
     assert "the same executables" in found.stdout  # channels last, as between the convolutions of the whole program
-    again = replay(command, lines[-1], extensions)
+    again = replay(command, lines[-1])
     assert (again.returncode, "differs" in again.stdout) == (1, True), again.stderr
-    without = replay(command, lines[-1], extensions, without="rounding")
+    without = replay(command, lines[-1], without="rounding")
     assert (without.returncode, "equal" in without.stdout) == (0, True), without.stderr
 
 
-def test_errors_that_add_up_are_no_fault_of_a_step(
-    command: Command, tmp_path: Path, extensions: dict[str, str]
-) -> None:
+def test_errors_that_add_up_are_no_fault_of_a_step(command: Command, tmp_path: Path, extensions: None) -> None:
     b = GraphBuilder("m")
     x = b.input("x", [4, 16])
     for _ in range(6):  # each quotient is off by one in a thousand, all in the same direction
         x = b.op("Div", b.op("MatMul", x, b.uniform([16, 16], 0, 0.4)), b.constant(3, np.float32))
     onnx.save(b.model({x: [4, 16]}), tmp_path / "m.onnx")
     options = ["--bisect", "--tolerance", "0.0035", "--extension", "rounding"]
-    found = command("verify", tmp_path / "m.onnx", *options, "--json", env=extensions)
+    found = command("verify", tmp_path / "m.onnx", *options, "--json")
     assert found.returncode == 1, found.stderr
     data = json.loads(found.stdout)["bisection"]
     assert data["fault"] is None
     largest = [row["values"][0]["largest"] for row in data["in_place"]]
     np.testing.assert_allclose(largest, 1e-3 * np.arange(1, 7), rtol=0.05)
     np.testing.assert_allclose([row["values"][0]["largest"] for row in data["alone"]], 1e-3, rtol=0.05)
-    again = replay(command, data["reproducer"]["command"], extensions)
+    again = replay(command, data["reproducer"]["command"])
     assert again.returncode == 1, again.stderr
-    text = command("verify", tmp_path / "m.onnx", *options, env=extensions).stdout
+    text = command("verify", tmp_path / "m.onnx", *options).stdout
     assert "The first beyond tolerance is step 3." in text
     assert "No step is beyond tolerance by itself" in text
     assert "at fault:" not in text
 
 
-def test_a_fault_that_more_outputs_hide_is_said_so(
-    command: Command, tmp_path: Path, extensions: dict[str, str]
-) -> None:
+def test_a_fault_that_more_outputs_hide_is_said_so(command: Command, tmp_path: Path, extensions: None) -> None:
     b = GraphBuilder("m")
     hidden = b.op("MatMul", b.input("x", [4, 8]), b.normal([8, 8], 0.3))
     onnx.save(b.model({b.op("MatMul", b.op("Tanh", hidden), b.normal([8, 4], 0.3)): [4, 4]}), tmp_path / "m.onnx")
-    found = command("verify", tmp_path / "m.onnx", "--bisect", "--extension", "last_alone", env=extensions)
+    found = command("verify", tmp_path / "m.onnx", "--bisect", "--extension", "last_alone")
     assert found.returncode == 1, found.stderr
     assert "Every step is within tolerance" in found.stdout
     assert "the fault shows only in the program as it is" in found.stdout

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import torch
 from torch import nn
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from .attention import Encoder, LayerEncoder, ViT
 from .classifiers import CNN, MLP
@@ -20,6 +21,8 @@ from .speech import SpeechEncoder
 from .unet import UNet
 
 Tensors = tuple[Any, ...]
+# Each export reads the 500 functions of onnxscript's library again, which takes longer than the rest of the export of a small model.
+ONNXRegistry.from_torchlib = staticmethod(cache(ONNXRegistry.from_torchlib))
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,11 @@ def test_exported_model_equals_onnxruntime_and_pytorch_when_dimensions_are_dynam
 
 @pytest.mark.parametrize(
     ("name", "size", "runs"),
-    [("vit", "batch", [1, 3, 4]), ("decoder", "batch", [3, 1]), ("causal_decoder", "s", [7, 4, 12])],
+    [
+        ("vit", "batch", [1, 3, 4]),
+        pytest.param("decoder", "batch", [3, 1], marks=pytest.mark.nightly),
+        ("causal_decoder", "s", [7, 4, 12]),
+    ],
 )
 def test_exported_model_equals_onnxruntime_when_a_size_is_rounded_up(name: str, size: str, runs: list[int]) -> None:
     model = cases.export(name, dynamic=True)
@@ -104,7 +108,7 @@ def test_exported_model_equals_onnxruntime_when_a_size_is_rounded_up(name: str, 
         ("decoder", "float16", F16_TOLERANCE),
         ("cnn", "bfloat16", BF16_TOLERANCE),
         pytest.param("speech_encoder", "bfloat16", BF16_TOLERANCE, marks=pytest.mark.nightly),
-        ("vit", "bfloat16", BF16_TOLERANCE),
+        pytest.param("vit", "bfloat16", BF16_TOLERANCE, marks=pytest.mark.nightly),
     ],
 )
 def test_exported_model_is_near_pytorch_in_f32_when_it_is_narrow(name: str, dtype: str, tolerance: float) -> None:
