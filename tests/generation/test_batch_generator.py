@@ -129,10 +129,11 @@ def _of_genai(folder: Path) -> list[list[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["llama", "qwen3", pytest.param("phi3", marks=pytest.mark.nightly)])
 def test_each_request_gets_the_tokens_of_genai(
-    family: str, exported: Exported, monkeypatch: pytest.MonkeyPatch
+    family: str, exported: Exported, program: hipdnn_mlir.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = exported(family)
-    with BatchGenerator(folder, pages=20, page_rows=PAGE_ROWS, max_running=8, max_length=256) as model:
+    how: dict[str, Any] = {"program": program} if family == "llama" else {"page_rows": PAGE_ROWS}
+    with BatchGenerator(folder, pages=20, max_running=8, max_length=256, **how) as model:
         runs = _steps_of(model, monkeypatch)
         requests = _submit(model, PROMPTS, NEW)
         got = _tokens(requests)

@@ -24,10 +24,10 @@ pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not instal
 Generated = Callable[[Path, str, tuple[str, ...]], dict[str, Any]]
 SHORT = ("greedy", "continued", "rewound", "batch")
 WAYS = {
-    "llama": (*SHORT, "beams", "beams_of_a_batch", "sampled", "in_pieces", "two_at_once", "ten_prompts"),
+    "llama": (*SHORT, "beams", "beams_of_a_batch", "sampled", "in_pieces", "two_at_once", "four_prompts"),
     "qwen2": ("greedy",),
     "qwen3": SHORT,
-    "mistral-window": ("continued", "batch", "ten_prompts"),
+    "mistral-window": ("continued", "batch", "four_prompts"),
 }
 """Family -> the ways of `generation.ways`."""
 WINDOWED = [("gemma2", "fp32"), ("gemma3", "fp32"), ("gpt-oss", "fp32"), ("gpt-oss", "int4")]
@@ -116,7 +116,7 @@ def test_logits_are_near_those_of_the_cpu_provider(case: str, exported: Exported
     [
         ("llama", "bf16", "cuda"),
         pytest.param("llama", "bf16", "cpu", marks=pytest.mark.nightly),
-        ("llama", "fp16", "cpu"),
+        pytest.param("llama", "fp16", "cpu", marks=pytest.mark.nightly),  # resumed, below
         ("qwen3", "fp16", "cuda"),
     ],
 )
@@ -144,7 +144,9 @@ def _last_logits(model: Path, tokens: Sequence[int]) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("precision", "bound"), [("fp16", 3e-3), ("bf16", 2e-2)])
+@pytest.mark.parametrize(
+    ("precision", "bound"), [("fp16", 3e-3), pytest.param("bf16", 2e-2, marks=pytest.mark.nightly)]
+)
 def test_texts_go_on_where_the_caches_of_16_bits_grow(
     precision: str, bound: float, exported: Exported, generated: Generated
 ) -> None:

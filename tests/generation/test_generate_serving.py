@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import hipdnn_mlir
 from generation.conftest import Exported, copy_of
 from hipdnn_mlir.generate import TextGenerator, Token
 from hipdnn_mlir.serving.chat_template import ChatTemplate
@@ -39,8 +40,8 @@ def folder(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="module")
-def alone(folder: Path) -> Iterator[TextGenerator]:
-    with TextGenerator(folder, max_length=LENGTH) as model:
+def alone(folder: Path, llama_program: hipdnn_mlir.Program) -> Iterator[TextGenerator]:
+    with TextGenerator(folder, program=llama_program, max_length=LENGTH) as model:
         yield model
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,20 @@ def _reference(model: onnx.ModelProto) -> Any:
     return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
+@cache
+def compiled_with(masks: str) -> tuple[onnx.ModelProto, hipdnn_mlir.Program]:
+    grown = growing_model(masks)
+    return grown, hipdnn_mlir.compile(grown)
+
+
 @pytest.fixture(scope="module")
 def model() -> onnx.ModelProto:
-    return growing_model()
+    return compiled_with("flags")[0]
 
 
 @pytest.fixture(scope="module")
-def program(model: onnx.ModelProto) -> hipdnn_mlir.Program:
-    return hipdnn_mlir.compile(model)
+def program() -> hipdnn_mlir.Program:
+    return compiled_with("flags")[1]
 
 
 @pytest.fixture
@@ -56,8 +63,8 @@ def _assert_equal(got: tuple[Sequence[Any], dict[str, Any]], want: tuple[Sequenc
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("masks", MASKS)
 def test_one_specialization_serves_all_lengths(masks: str, batch: int) -> None:
-    grown = growing_model(masks)
-    session = hipdnn_mlir.compile(grown).session()
+    grown, compiled = compiled_with(masks)
+    session = compiled.session()
     pieces, padded = pieces_of(batch, COUNTS), 2 if batch > 1 and masks not in ("none", "window") else 0
     _assert_equal(decode(session, pieces, padded), decode(_reference(grown), pieces, padded))
     assert session.stats.specializations == len(set(COUNTS))

@@ -35,9 +35,9 @@ def beyond_window(model: og.Model) -> Rows:
     return _generated(_generator(model, WINDOW + 40), prompt(5))
 
 
-def ten_prompts(model: og.Model) -> Rows:
-    """200 tokens for each of 10 prompts."""
-    return [_generated(_generator(model, 200 + length), prompt(length, length))[0] for length in range(4, 14)]
+def four_prompts(model: og.Model) -> Rows:
+    """100 tokens for each of 4 prompts."""
+    return [_generated(_generator(model, 100 + length), prompt(length, length))[0] for length in range(4, 14, 3)]
 
 
 def continued(model: og.Model) -> Rows:
@@ -148,7 +148,7 @@ WAYS: dict[str, Callable[[og.Model], Any]] = {
         greedy,
         beyond_limit,
         beyond_window,
-        ten_prompts,
+        four_prompts,
         continued,
         resumed,
         rewound,

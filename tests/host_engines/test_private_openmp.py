@@ -90,14 +90,13 @@ import os, subprocess, sys
 spin = [sys.executable, "-S", "-c", f"import os\\nwhile os.getppid() == {os.getpid()}: pass"]
 spinning = [subprocess.Popen(spin, env={}) for _ in os.sched_getaffinity(0)]
 try:
-    for _ in range(3):
-        ours()
-        theirs()
+    ours()
+    theirs()
 finally:
     for process in spinning:
         process.kill()
 """
-"""Both in turns, while other processes want every CPU."""
+"""Both again, while other processes want every CPU."""
 INTERPOSER = "#include <stdlib.h>\n" + "".join(
     f"void {name}(void) {{ abort(); }}\n"
     for name in (
@@ -177,7 +176,7 @@ def test_openmp_of_others_stays_theirs_when_the_host_library_is_in_the_global_sc
     folder: Path, tmp_path: Path
 ) -> None:
     first = f"import ctypes; ctypes.CDLL({str(library_path())!r}, ctypes.RTLD_GLOBAL)\n"
-    bindings(first + OURS + THEIRS["sklearn"] + AGAIN, folder, tmp_path)
+    bindings(first + OURS + THEIRS["sklearn"], folder, tmp_path)
 
 
 def test_nothing_is_called_in_another_library_when_it_has_the_same_names_in_the_global_scope(
