@@ -19,7 +19,7 @@ from commands import PATIENCE_S, run_in_fork
 from drawing import draws
 from models import resnet
 
-settings.register_profile("here", draws(100))
+settings.register_profile("here", draws(50))
 settings.load_profile("here")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -299,7 +299,7 @@ def graphs(draw: st.DrawFn) -> str:
     return f"g (float[b,4,4] x) => (float[p,q,r] y) <{AXES}, {bounds}> {{ {' '.join(lines)} y = Identity({name}) }}"
 
 
-@draws(40)
+@draws(20)
 @hypothesis.given(graphs(), st.integers(1, 7))
 def test_a_model_is_refused_or_computes_what_was_asked(text: str, size: int) -> None:
     proto = model(text, w=floats(4, 4), c=floats(4))

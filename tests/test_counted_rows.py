@@ -99,7 +99,7 @@ def test_rows_equal_onnx_runtime_when_dimensions_are_dynamic(text: str) -> None:
         check(model, feeds, session.run(None, feeds))
 
 
-@draws(30)
+@draws(15)
 @given(dims=st.lists(st.integers(1, 5), min_size=1, max_size=4), share=st.floats(0, 1), seed=st.integers(0, 99))
 def test_positions_equal_numpy(dims: list[int], share: float, seed: int) -> None:
     x = (np.random.default_rng(seed).random(dims) < share).astype(np.float32)

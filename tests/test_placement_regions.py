@@ -43,7 +43,7 @@ def with_singles(regions: list[list[int]], count: int) -> list[list[int]]:
     return regions + [[node] for node in range(count) if node not in inside]
 
 
-@draws(500)
+@draws(250)
 @given(graphs())
 def test_regions_are_acyclic_connected_and_maximal(graph: Graph) -> None:
     sources, links, colours, late = graph

@@ -25,7 +25,7 @@ def ranked(x: Array, axis: int, largest: bool) -> Array:
     return np.argsort(keys, axis, kind="stable")
 
 
-@draws(80)
+@draws(40)
 @given(data=st.data(), shape=runs.full_shapes, dtype=st.sampled_from(DTYPES), largest=st.booleans())
 def test_top_k_equals_numpy(data: st.DataObject, shape: tuple[int, ...], dtype: str, largest: bool) -> None:
     axis = data.draw(st.integers(0, len(shape) - 1))
@@ -58,7 +58,7 @@ def test_nan_is_greatest() -> None:
         np.testing.assert_array_equal(indices, want)
 
 
-@draws(60)
+@draws(30)
 @given(data=st.data(), shape=runs.full_shapes, dtype=st.sampled_from(DTYPES), last=st.booleans())
 def test_arg_reduce_equals_numpy(data: st.DataObject, shape: tuple[int, ...], dtype: str, last: bool) -> None:
     axis = data.draw(st.integers(0, len(shape) - 1))
@@ -80,7 +80,7 @@ def test_arg_reduce_finds_nan() -> None:
         np.testing.assert_array_equal(got, [want])
 
 
-@draws(80)
+@draws(40)
 @given(
     data=st.data(),
     shape=runs.full_shapes,
@@ -111,7 +111,7 @@ def test_scan_equals_numpy(
 REDUCE: dict[str, Any] = {"add": np.sum, "mul": np.prod, "min": np.min, "max": np.max, "and": np.all, "or": np.any}
 
 
-@draws(100)
+@draws(50)
 @given(data=st.data(), shape=runs.full_shapes, dtype=st.sampled_from(DTYPES))
 def test_reduce_equals_numpy(data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
     operator = data.draw(st.sampled_from(["and", "or"] if dtype == "bool" else ["add", "mul", "min", "max"]))
@@ -160,7 +160,7 @@ def test_nan_survives_reduction() -> None:
         np.testing.assert_array_equal(got, [[want], [4 if operator == "min" else 6]])
 
 
-@draws(60)
+@draws(30)
 @given(
     data=st.data(), shape=st.lists(st.integers(1, 5), min_size=2, max_size=4).map(tuple), dtype=st.sampled_from(DTYPES)
 )

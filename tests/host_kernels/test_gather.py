@@ -13,7 +13,7 @@ from host_kernels import kernel_runs as runs
 from host_kernels.kernel_runs import DTYPES, TensorSpec, run_kernel
 
 
-@draws(80)
+@draws(40)
 @given(data=st.data(), shape=runs.full_shapes, indices_shape=runs.shapes, dtype=st.sampled_from(DTYPES))
 def test_values_equal_numpy(
     data: st.DataObject, shape: tuple[int, ...], indices_shape: tuple[int, ...], dtype: str

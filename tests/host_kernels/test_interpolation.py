@@ -43,7 +43,7 @@ def onnx_resize(x: Array, scales: list[float], roi: list[float] | None = None, *
     return reference("Resize", [x, region, np.array(scales, np.float32)], **given)[0]
 
 
-@draws(150)
+@draws(75)
 @given(
     data=st.data(),
     shape=st.lists(st.integers(1, 6), min_size=1, max_size=3).map(tuple),

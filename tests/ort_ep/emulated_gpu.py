@@ -1,7 +1,7 @@
 """A process with the provider on a GPU that is none: the host's library plays its libraries, the emulator runs its kernels.
 
-``emulated_gpu.py PROVIDER MASKS OWNER`` prints JSON: logits of a decoder whose caches grow, or ``{"error": ...}``. A process of its own,
-since ONNX Runtime keeps registrations.
+``emulated_gpu.py PROVIDER MASKS`` prints JSON: logits of a decoder whose caches grow, by who owns them, or ``{"error": ...}``. A process of
+its own, since ONNX Runtime keeps registrations.
 """
 
 from __future__ import annotations
@@ -100,25 +100,21 @@ class Player:
     """Runs steps of texts on the provider, its caches in the device's memory.
 
     Args:
-        provider: its library, beside that of the port.
-        model: a decoder whose caches grow.
+        provider: its library, beside that of the port, registered.
+        context: the compiled model.
+        kernels: what its launches run.
         owns_buffers: whether the caller binds one buffer as past and present, and not caches that grow.
     """
 
-    def __init__(self, provider: Path, model: onnx.ModelProto, *, owns_buffers: bool) -> None:
-        sizes: dict[str, Any] = {"buckets": {"b": [1, 2], "s": [1, 4], "p": [ROWS // 2, ROWS]}}
-        program, modules = compile_for_emulator(model, pytest.MonkeyPatch(), target="sm_90", **sizes)
-        self._kernels = Kernels(program, modules)
-        self._launcher = Launcher(self._kernels)
-        ctypes.CDLL(str(provider.with_name("libhipdnn_cuda.so"))).setLauncher(self._launcher)
-        ort.register_execution_provider_library("hipdnn", str(provider))
+    def __init__(self, provider: Path, context: Path, kernels: Kernels, *, owns_buffers: bool) -> None:
+        self._kernels = kernels
         gpu = [
             device for device in ort.get_ep_devices() if device.ep_name == EP_NAME and device.device.type.name == "GPU"
         ]
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.add_provider_for_devices(gpu, {"compiler": "none", "plan_cache": "none"})
-        self.session = ort.InferenceSession(context_model(model, program, provider.parent), options)
+        self.session = ort.InferenceSession(context, options)
         self.session.disable_fallback()
         self._provider, self.owns_buffers = provider, owns_buffers
         self._pasts = [port.name for port in self.session.get_inputs() if port.name.startswith("past")]
@@ -202,11 +198,25 @@ def _refused(player: Player) -> list[str]:
     return told
 
 
-def main(provider: str, masks: str, owner: str) -> None:
-    """Play the steps with a model's masks and one's caches."""
+def _played(provider: Path, masks: str) -> Any:
     model = growing_model(masks, heads=HEADS)
+    sizes: dict[str, Any] = {"buckets": {"b": [1, 2], "s": [1, 4], "p": [ROWS // 2, ROWS]}}
+    program, modules = compile_for_emulator(model, pytest.MonkeyPatch(), target="sm_90", **sizes)
+    kernels = Kernels(program, modules)
+    launcher = Launcher(kernels)
+    ctypes.CDLL(str(provider.with_name("libhipdnn_cuda.so"))).setLauncher(launcher)
+    ort.register_execution_provider_library("hipdnn", str(provider))
+    context = context_model(model, program, provider.parent)
+    return {
+        owner: play(Player(provider, context, kernels, owns_buffers=owner == "caller"), model)
+        for owner in ("provider", "caller")
+    }
+
+
+def main(provider: str, masks: str) -> None:
+    """Play the steps with a model's masks and either one's caches."""
     try:
-        told = play(Player(Path(provider), model, owns_buffers=owner == "caller"), model)
+        told = _played(Path(provider), masks)
     except Exception as error:  # noqa: BLE001 - the test reads it
         told = {"error": f"{type(error).__name__}: {error}"}
     sys.stdout.write(json.dumps(told))

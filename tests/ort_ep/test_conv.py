@@ -133,7 +133,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("programs")
 
 
-@draws(60)
+@draws(30)
 @given(case=convolutions())
 @example(Convolution(1, 1, 3, 64, (28, 28), (7, 7), (2, 2), (1, 1), (3, 3, 3, 3), True, True, "float32", "cpu", 0))
 @example(Convolution(2, 32, 1, 1, (14, 14), (3, 3), (2, 2), (1, 1), (0, 0, 1, 1), True, True, "float16", "cpu", 0))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import hipdnn_mlir
+from drawing import every
 from generation.growing import growing_model
 
 from .counting_port import lay_out
@@ -27,14 +28,17 @@ PACKAGES = Path(hipdnn_mlir.__file__).absolute().parents[1]
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler cc for the counting library")
 
 
-def _played(folder: Path, masks: str, owner: str) -> Any:
-    provider = lay_out(folder, played_by="libhipdnn_host.so", architecture="sm_90")
-    command = [sys.executable, "-P", "-m", "ort_ep.emulated_gpu", str(provider), masks, owner]
+@pytest.fixture(scope="module", params=every(2, ["flags", "by index"]))  # gpu/test_growing.py has both
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What came of the steps, by who owns the caches."""
+    provider = lay_out(tmp_path_factory.mktemp("played"), played_by="libhipdnn_host.so", architecture="sm_90")
+    command = [sys.executable, "-P", "-m", "ort_ep.emulated_gpu", str(provider), request.param]
     environment = os.environ | {"PYTHONPATH": f"{TESTS}{os.pathsep}{PACKAGES}"}
     told = json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
     assert "error" not in told, told["error"]
-    for step, found, wanted in zip(STEPS, told["found"], told["wanted"], strict=True):
-        np.testing.assert_allclose(np.array(found), np.array(wanted), rtol=2e-5, atol=2e-5, err_msg=str(step))
+    for of_owner in told.values():
+        for step, found, wanted in zip(STEPS, of_owner["found"], of_owner["wanted"], strict=True):
+            np.testing.assert_allclose(np.array(found), np.array(wanted), rtol=2e-5, atol=2e-5, err_msg=str(step))
     return told
 
 
@@ -43,9 +47,8 @@ def _steps(told: Any) -> list[dict[str, int]]:
     return [counts for (batch, _, new), counts in zip(STEPS, told["counts"], strict=False) if (batch, new) == (1, 1)]
 
 
-@pytest.mark.parametrize("masks", ["flags", "by index"])
-def test_caches_that_are_handed_back_are_copied_on_the_device(masks: str, tmp_path: Path) -> None:
-    told = _played(tmp_path, masks, "provider")
+def test_caches_that_are_handed_back_are_copied_on_the_device(played: Any) -> None:
+    told = played["provider"]
     steps = _steps(told)
     assert len({counts["launches"] for counts in steps}) == 1
     assert not any("to_host" in counts for counts in steps)
@@ -54,8 +57,8 @@ def test_caches_that_are_handed_back_are_copied_on_the_device(masks: str, tmp_pa
     assert f"no room in the caches: expected at most {ROWS} rows, got {ROWS + 2}" in told["refused"][0]
 
 
-def test_buffers_that_are_bound_as_past_and_present_are_not_copied(tmp_path: Path) -> None:
-    told = _played(tmp_path, "flags", "caller")
+def test_buffers_that_are_bound_as_past_and_present_are_not_copied(played: Any) -> None:
+    told = played["caller"]
     *steps, last = _steps(told)
     assert [counts["on_device"] for counts in steps] == [1] * len(steps), "a mask that is shorter than the buffers"
     assert "on_device" not in last

@@ -275,7 +275,7 @@ def graphs(draw: st.DrawFn) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), untaken.OPSET], ir_version=10)
 
 
-@draws(60)
+@draws(25)
 @given(model=graphs(), placement=st.sampled_from(["maximal", "profitable"]), kind=st.sampled_from(sessions.KINDS))
 def test_random_graph_equals_the_cpu_provider(
     cache_dir: Path, model: onnx.ModelProto, placement: str, kind: str
