@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def _reference(model: onnx.ModelProto) -> Any:
     return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
-@cache
+@functools.cache
 def compiled_with(masks: str) -> tuple[onnx.ModelProto, hipdnn_mlir.Program]:
     grown = growing_model(masks)
     return grown, hipdnn_mlir.compile(grown)

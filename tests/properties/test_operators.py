@@ -19,7 +19,7 @@ from .operators import cases
 from .reference import expected
 from .worker import Rejected, Worker
 
-EXAMPLES = 5
+EXAMPLES = 3
 """Models per operator in `make test`."""
 SETTINGS = settings(draws(EXAMPLES), report_multiple_bugs=False, phases=[Phase.explicit, Phase.generate, Phase.shrink])
 
