@@ -36,3 +36,11 @@ def generated_by_genai(folder: Path, provider: str, ways: Sequence[str]) -> dict
 
     os.environ["XDG_CACHE_HOME"] = str(folder)
     return generated(str(folder), provider, ways)
+
+
+def rendered_by_transformers(folder: Path, messages: Sequence[dict[str, str]]) -> str:
+    """The prompt that the template of a folder makes of messages."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))

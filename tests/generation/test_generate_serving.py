@@ -18,9 +18,7 @@ import pytest
 import hipdnn_mlir
 from generation.conftest import Exported, copy_of
 from hipdnn_mlir.generate import TextGenerator, Token
-from hipdnn_mlir.serving.chat_template import ChatTemplate
 from hipdnn_mlir.serving.texts import HeldText, pieces_of
-from hipdnn_mlir_runtime.errors import ModelError
 from serving.running import Running, serving
 
 pytestmark = pytest.mark.slow
@@ -216,15 +214,3 @@ def test_what_may_begin_a_stop_string_is_held_back(pieces: list[str], stops: lis
         if is_stopped:
             break
     assert found == given
-
-
-def test_a_template_that_refuses_or_is_missing_is_an_error(tmp_path: Path) -> None:
-    messages = [{"role": "user", "content": "hello"}]
-    with pytest.raises(ModelError, match="no chat template"):
-        ChatTemplate(tmp_path).render(messages)
-    (tmp_path / "chat_template.jinja").write_text("{{ raise_exception('roles must alternate') }}")
-    with pytest.raises(ModelError, match="roles must alternate"):
-        ChatTemplate(tmp_path).render(messages)
-    (tmp_path / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}")
-    with pytest.raises(ModelError, match="messages: the chat template takes no such messages"):
-        ChatTemplate(tmp_path).render(messages)
