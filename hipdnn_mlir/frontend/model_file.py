@@ -13,6 +13,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import ExternalDataInfo, load_external_data_for_tensor
 
+from hipdnn_mlir_runtime.dtypes import I32, I64, DType
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..ops.evaluate import Array
@@ -22,6 +23,8 @@ from .subgraphs import subgraphs
 
 MAPPED_BYTES = 1 << 14
 """Initializers of this size or more stay in their file: their values take no part in compilation until the end."""
+READ_ELEMENTS = 1 << 16
+"""But for integers of so many elements: they may be positions."""
 
 _GRAPH, _INITIALIZER = 7, 5
 _DIMS, _DATA_TYPE, _NAME, _RAW_DATA, _LOCATION = 1, 2, 8, 9, 14
@@ -176,12 +179,22 @@ def _large_data(data: mmap.mmap | bytes, tensor: Field) -> _Tensor | None:
     except DecodeError:
         return None
     kind = BY_ONNX.get(slim.data_type)
-    if kind is None or len(raw) != 1 or not slim.name or min(slim.dims, default=0) < 0:
+    if (
+        kind is None
+        or _is_read(kind, prod(slim.dims))
+        or len(raw) != 1
+        or not slim.name
+        or min(slim.dims, default=0) < 0
+    ):
         return None
     if slim.data_location == onnx.TensorProto.EXTERNAL or raw[0].size != prod(slim.dims) * kind.numpy.itemsize:
         return None
     array = np.frombuffer(data, kind.numpy, prod(slim.dims), raw[0].start).reshape(tuple(slim.dims))
     return _Tensor(slim.name, array, rest)
+
+
+def _is_read(kind: DType, count: int) -> bool:
+    return kind in (I32, I64) and count <= READ_ELEMENTS
 
 
 def _external_data(model: onnx.ModelProto, folder: Path, mapped: set[str]) -> dict[str, Array]:
@@ -225,7 +238,7 @@ def _mapped_tensor(tensor: onnx.TensorProto, folder: Path, files: dict[str, mmap
     if kind is None or min(tensor.dims, default=0) < 0:
         return None
     size, offset = prod(tensor.dims) * kind.numpy.itemsize, info.offset or 0
-    if size < MAPPED_BYTES or (info.length or size) != size:
+    if size < MAPPED_BYTES or _is_read(kind, prod(tensor.dims)) or (info.length or size) != size:
         return None
     if info.location not in files:
         _check_location(info.location, folder)

@@ -30,6 +30,7 @@ from .sizing_inputs import sizing_inputs
 from .sizing_rules import Numbers
 from .square_masks import widen_square_masks
 from .subgraphs import drop_unused, name_apart, name_default_domain
+from .unread_columns import without_unread_columns
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,8 @@ def slim_models(
         plain = [without_gathers_in_order(found.model) for found in folded]
         if len({tuple(node.op_type for node in model.graph.node) for model in plain}) == 1:  # at all sizes
             folded = [replace(found, model=model) for found, model in zip(folded, plain, strict=True)]
+        if len(folded) == 1:  # else positions may be others at other sizes
+            folded = [replace(folded[0], model=without_unread_columns(folded[0].model))]
         sizing = [_all_sizing_inputs(slim, found.model) for (slim, _), found in zip(prepared, folded, strict=True)]
         for found in folded:
             derive_shape_operands(found.model)
