@@ -90,7 +90,8 @@ def gather(op: OpView) -> Call:
 def gather_elements(op: OpView) -> Call:
     """(data, indices), axis: the result has the dims of the indices, or they broadcast to its."""
     data, indices = indexed(op, 2)
-    shown = (indices, op.results[0].static_dims())
+    dims = op.results[0].static_dims()
+    shown = indices if indices.type.static_dims() == dims else (indices, dims)
     return Call("gather_elements", [data, shown], {"axis": axis_of(op.attributes.get("axis", 0), len(data.type.dims))})
 
 
