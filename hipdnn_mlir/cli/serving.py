@@ -101,7 +101,7 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
     on_gpu = any(_runtime.port_for_target(program.target) != "host" for program in programs)
     settings = Settings(
         paths=tuple(str(path.absolute()) for path in given.models),
-        compiled=tuple(file for file in files if file.is_compiled),
+        files=tuple(files),
         replicas=given.replicas,
         max_replicas=given.max_replicas,
         gpus=float(on_gpu) if given.gpus is None else given.gpus,

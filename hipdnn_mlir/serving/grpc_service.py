@@ -19,6 +19,7 @@ from .tensors import InferRequest, datatype_of, from_bytes, from_numbers
 
 if TYPE_CHECKING:
     from .model import ServedModel
+    from .repository import ModelFile
 
 _CONTENTS = {
     "BOOL": "bool_contents",
@@ -48,6 +49,7 @@ class GrpcMethods:
     """The methods of the service, for a class that has models."""
 
     model: Callable[..., ServedModel]
+    file: Callable[..., ModelFile]
     metadata: Callable[..., dict[str, Any]]
     answered: Callable[[str, int, float], None]
 
@@ -66,7 +68,7 @@ class GrpcMethods:
     async def ModelReady(self, request: Any) -> Any:  # noqa: N802
         """Say whether a model is loaded."""
         try:
-            self.model(request.name, request.version)
+            self.file(request.name, request.version)
         except HipdnnMlirError:
             return message("ModelReadyResponse")(ready=False)
         return message("ModelReadyResponse")(ready=True)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from ray import serve
 from starlette.applications import Starlette
 
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError
 from hipdnn_mlir_runtime.session.options import SessionOptions
 from hipdnn_mlir_runtime.session.session import Session
 
@@ -17,9 +18,9 @@ from .faults import UnknownModelError
 from .grpc_service import GrpcMethods
 from .http import http_app
 from .metrics import Metrics
-from .model import ServedModel
+from .model import PLATFORM, ServedModel
 from .openai import text_routes
-from .repository import ModelFile, find_models
+from .repository import ModelFile, look_for_models
 from .resources import own_threads
 from .settings import APPLICATION, DEPLOYMENT, Settings
 from .texts import ServedTexts
@@ -41,19 +42,20 @@ class ModelServer(GrpcMethods):
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc] # Ray Serve waits for it
         """Load all models; it gets no requests before.
 
+        What has come onto the disk since the server was started and cannot be loaded is left out, for the version below where there is one.
+
         Args:
             settings: How models are served.
 
         Raises:
-            HipdnnMlirError: One cannot be loaded.
+            HipdnnMlirError: What was there when the server was started cannot be loaded, or nothing can.
         """
         self.settings = settings
         self._metrics = Metrics()
         self._models: dict[str, ServedModel] = {}
         self._texts: dict[str, ServedTexts] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        for file in await asyncio.to_thread(self._files):
-            await self._load(file)
+        await self._load_all()
         self._reports = asyncio.create_task(self._report())
 
     def __serve_build_asgi_app__(self) -> Starlette:
@@ -64,17 +66,16 @@ class ModelServer(GrpcMethods):
         return app
 
     def model(self, name: str, version: str = "") -> ServedModel:
-        """Return the model of a name.
+        """Return the program of a name.
 
         Raises:
-            UnknownModelError: There is none, or of another version alone.
+            UnknownModelError: As for `file`.
+            ModelError: It is a decoder.
         """
-        found = self._models.get(name)
-        if found is None:
-            raise UnknownModelError(f"no model '{name}'", expected=", ".join(self._models) or None)
-        if version and version != found.file.version:
-            raise UnknownModelError(f"no version {version}", where=name, expected=found.file.version)
-        return found
+        self.file(name, version)
+        if name in self._texts:
+            raise ModelError("a model of texts", where=name, hint="post to /v1/completions")
+        return self._models[name]
 
     def text_model(self, name: str) -> ServedTexts:
         """Return the decoder of a name.
@@ -91,19 +92,30 @@ class ModelServer(GrpcMethods):
         return [*self._texts]
 
     def file(self, name: str, version: str = "") -> ModelFile:
-        """Return what is loaded of a model; errors as for `model`."""
-        return self.model(name, version).file
+        """Return what is loaded of a model.
+
+        Raises:
+            UnknownModelError: There is none, or of another version alone.
+        """
+        found = self._models.get(name) or self._texts.get(name)
+        if found is None:
+            raise UnknownModelError(f"no model '{name}'", expected=", ".join([*self._models, *self._texts]) or None)
+        if version and version != found.file.version:
+            raise UnknownModelError(f"no version {version}", where=name, expected=found.file.version)
+        return found.file
 
     def metadata(self, name: str, version: str = "") -> dict[str, Any]:
-        """Return what the protocol tells of a model; errors as for `model`."""
-        return self.model(name, version).metadata()
+        """Return what the protocol tells of a model, and nothing of a decoder's tensors; errors as for `file`."""
+        file = self.file(name, version)
+        if name in self._models:
+            return self._models[name].metadata()
+        return {"name": name, "versions": [file.version], "platform": PLATFORM, "inputs": [], "outputs": []}
 
     def statistics(self, name: str = "", version: str = "") -> list[dict[str, Any]]:
-        """Return the statistics of a model, or of all; errors as for `model`. They are this replica's own."""
-        if name in self._texts:
-            return [self._texts[name].statistics()]
-        models = [self.model(name, version)] if name else self._all()
-        return [model.statistics() for model in models]
+        """Return the statistics of a model, or of all; errors as for `file`. They are this replica's own."""
+        if name:
+            self.file(name, version)
+        return [model.statistics() for model in self._all() if name in ("", model.file.name)]
 
     def index(self) -> list[dict[str, str]]:
         """Return names and versions of all models."""
@@ -122,10 +134,12 @@ class ModelServer(GrpcMethods):
             UnknownModelError: There is no such model.
             HipdnnMlirError: As for `hipdnn_mlir.load`. What runs stays.
         """
-        files = {file.name: file for file in await asyncio.to_thread(self._files)}
-        if name not in files:
-            raise UnknownModelError(f"no model '{name}'", expected=", ".join(files) or None)
-        await self._load(files[name])
+        models, problems = await asyncio.to_thread(self._found)
+        if name in problems:
+            raise problems[name]
+        if name not in models:
+            raise UnknownModelError(f"no model '{name}'", expected=", ".join(models) or None)
+        await self._load(models[name])
 
     def answered(self, name: str, code: int, elapsed_s: float) -> None:
         """Count a request; those of models that there are not have no name, since clients could make any."""
@@ -136,15 +150,36 @@ class ModelServer(GrpcMethods):
     def _all(self) -> list[ServedModel | ServedTexts]:
         return [*self._models.values(), *self._texts.values()]
 
-    def _files(self) -> list[ModelFile]:
-        """Programs as they are on the disk now, and those that were compiled when the server was started."""
-        compiled = {file.name: file for file in self.settings.compiled}
-        return [compiled.get(file.name, file) for file in find_models(map(Path, self.settings.paths))]
+    def _found(self) -> tuple[dict[str, ModelFile], dict[str, ModelError]]:
+        return look_for_models(map(Path, self.settings.paths))
+
+    async def _load_all(self) -> None:
+        """Load programs as they are on the disk now, and those that were compiled when the server was started."""
+        models, problems = await asyncio.to_thread(self._found)
+        compiled = {file.name: file for file in self.settings.files if file.program}
+        models = compiled | {name: file for name, file in models.items() if file.is_program or name not in compiled}
+        errors: list[HipdnnMlirError] = [problem for name, problem in problems.items() if name not in models]
+        for file in models.values():
+            for version in (file, *file.older):
+                try:
+                    await self._load(version)
+                    break
+                except HipdnnMlirError as error:
+                    if version in self.settings.files:
+                        raise
+                    errors.append(error)
+        for reason in errors:
+            logger.error("not loaded: %s", reason)
+        if errors and not self._all():
+            raise errors[0]
 
     async def _load(self, file: ModelFile) -> None:
         old: ServedModel | ServedTexts | None = self._models.get(file.name) or self._texts.get(file.name)
         if old is not None and old.file == file:
             return
+        if not file.is_program:
+            hint = "compile it to a .hipdnn file, or start the server again"
+            raise ModelError("models are compiled when the server is started", where=file.source, hint=hint)
         loop, threads = asyncio.get_running_loop(), own_threads()
         if file.folder:
             self._texts[file.name] = await loop.run_in_executor(None, ServedTexts, file, self.settings, threads)

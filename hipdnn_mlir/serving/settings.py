@@ -18,7 +18,7 @@ class Settings:
 
     Attributes:
         paths: What models are looked for in; a replica looks when it starts, and when a model is to be loaded again.
-        compiled: Programs of those that are models there.
+        files: What was there when the server was started; of models, the programs that they were compiled to.
         replicas: Least number of replicas.
         max_replicas: Most of them, where the queue decides; 0 for as many as the least number.
         cpus: CPUs of a replica, which are also the threads of a run.
@@ -32,7 +32,7 @@ class Settings:
     """
 
     paths: tuple[str, ...] = ()
-    compiled: tuple[ModelFile, ...] = ()
+    files: tuple[ModelFile, ...] = ()
     replicas: int = 1
     max_replicas: int = 0
     cpus: float = 1

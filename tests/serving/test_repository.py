@@ -42,6 +42,11 @@ def test_a_folder_of_a_decoder_is_one_model(tmp_path: Path) -> None:
     assert (model.name, model.folder) == ("llama", str(tmp_path / "llama"))
 
 
+def test_a_path_that_is_given_twice_is_one_model(tmp_path: Path) -> None:
+    folder = touched(tmp_path, "a/m.hipdnn")
+    assert found(folder / "a", folder / "a", folder) == [("a", "1", "m.hipdnn")]
+
+
 def test_what_is_not_clear_is_an_error(tmp_path: Path) -> None:
     folder = touched(tmp_path, "a/m.hipdnn", "b/a.hipdnn", "b/c.hipdnn", "d/readme.txt", "e/a.hipdnn")
     for paths, reason in (
