@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,7 +18,7 @@ from starlette.routing import Route
 from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 from .faults import TooLargeError, status_of
-from .tensors import HEADER_LENGTH, read_request, write_response
+from .tensors import HEADER_LENGTH, read_request, text_bytes, write_response
 
 if TYPE_CHECKING:
     from .server import ModelServer
@@ -25,6 +27,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 SERVER_NAME = "hipdnn-mlir"
 EXTENSIONS = ("binary_tensor_data", "statistics", "model_repository")
 _DISCONNECTED = 499
+_SHORT = 1 << 16
+"""Bytes of JSON that take a millisecond or two."""
+_T = TypeVar("_T")
 
 
 def http_app(server: ModelServer) -> Starlette:
@@ -50,12 +55,17 @@ def http_app(server: ModelServer) -> Starlette:
 
 async def failed(_: Request, error: Exception) -> Response:
     """Answer with an error."""
-    return JSONResponse({"error": str(error)}, status_of(error))
+    return _error(str(error), status_of(error))
 
 
 async def not_routed(_: Request, error: HTTPException) -> Response:
     """Answer a request that no route takes."""
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    return _error(error.detail, error.status_code, error.headers)
+
+
+def _error(text: str, code: int, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer that may repeat what a client sent, even what is no text of Unicode."""
+    return Response(json.dumps({"error": text}), code, headers, media_type="application/json")
 
 
 async def disconnected(_: Request, __: Exception) -> Response:
@@ -119,11 +129,14 @@ class _Answers:
         code = 500
         name, model_version = request.path_params["name"], request.path_params.get("version", "")
         try:
-            model = self._server.model(name, model_version)
+            self._server.model(name, model_version)
             body = await read_body(request, self._server.settings.max_body_bytes)
-            asked = read_request(body, request.headers.get(HEADER_LENGTH))
+            given = request.headers.get(HEADER_LENGTH)
+            asked = await _beside(text_bytes(body, given), read_request, body, given)
+            model = self._server.model(name, model_version)  # the one before may have been closed meanwhile
             outputs = await model.infer(asked)
-            parts, length = write_response(asked, model.file.name, model.file.version, outputs)
+            count = sum(array.nbytes for output, array in outputs.items() if not asked.is_in_binary(output))
+            parts, length = await _beside(count, write_response, asked, model.file.name, model.file.version, outputs)
             code = 200
         except ClientDisconnect:
             code = _DISCONNECTED
@@ -137,6 +150,11 @@ class _Answers:
         if length is not None:
             headers = {"content-type": "application/octet-stream", HEADER_LENGTH: str(length)}
         return Response(b"".join(parts), headers=headers)
+
+
+async def _beside(size: int, call: Callable[..., _T], *given: Any) -> _T:
+    """Call a function that reads or writes as many bytes of JSON: in a thread where that would keep other requests waiting."""
+    return call(*given) if size <= _SHORT else await asyncio.to_thread(call, *given)
 
 
 def server_metadata() -> dict[str, Any]:

@@ -15,8 +15,12 @@ from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.arrays import ALIGNMENT, Array
 
 _KINDS = {"f": "FP", "i": "INT", "u": "UINT"}
-_TAKEN = {"b": "b", "i": "iu", "u": "iu", "f": "iuf", "V": "iuf"}
-"""What numbers may be given for a kind of datatype; NumPy would cut fractions off. V is that of bf16."""
+_TAKEN = {"BOOL": "b", "INT": "iu", "UINT": "iu", "FP": "iuf", "BF": "iuf"}
+"""What kinds of numbers may be given for a datatype; NumPy would cut fractions off."""
+_MOST = {"FP4e2m1": 6.0}
+"""The largest number of datatypes without infinity, to which larger ones are rounded."""
+_PIECE = 1 << 14
+"""Numbers that are read or written in one call, during which no other thread of Python's runs."""
 HEADER_LENGTH = "inference-header-content-length"
 """HTTP's header for the bytes of JSON in front of tensors."""
 
@@ -78,7 +82,7 @@ def from_bytes(data: memoryview | bytes, datatype: object, shape: object, where:
         raise ModelError(
             "wrong number of bytes", where=where, expected=f"{wanted} for {list(dims)}", got=str(len(data))
         )
-    array: Array = np.frombuffer(data, dtype).reshape(dims)
+    array = _shaped(np.frombuffer(data, dtype), dims, where)
     return array.view(np.uint8) != 0 if dtype == np.bool_ else array  # any other byte is no bool of NumPy's
 
 
@@ -89,16 +93,61 @@ def from_numbers(data: Any, datatype: object, shape: object, where: str) -> Arra
         ModelError: They are none, out of range, or not as many as the shape says.
     """
     dtype, dims = dtype_of(datatype, where), checked_shape(shape, where)
+    datatype = str(datatype)
+    given = _numbers(data, datatype, where)
+    if given.size != math.prod(dims):
+        expected = f"{math.prod(dims)} for {list(dims)}"
+        raise ModelError("wrong number of elements", where=where, expected=expected, got=str(given.size))
+    name = datatype.rstrip("0123456789")
+    if name in ("INT", "UINT") and given.size:
+        bits = int(datatype[len(name) :])
+        low, high = (0, 2**bits - 1) if name == "UINT" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for end in (given.min(), given.max()):
+            if not low <= int(end) <= high:
+                raise ModelError("out of bounds", where=where, expected=f"{low} to {high} for {datatype}", got=str(end))
+    with np.errstate(over="ignore", invalid="ignore"):
+        array: Array = given.astype(dtype)
+    if name not in ("INT", "UINT", "BOOL"):
+        outside = np.isfinite(given) != np.isfinite(array if dtype.kind == "f" else array.astype(np.float32))
+        outside |= np.abs(given) > _MOST.get(datatype, np.inf)
+        if outside.any():
+            raise ModelError(f"out of bounds of {datatype}", where=where, got=str(given[outside].flat[0]))
+    return _shaped(array, dims, where)
+
+
+def _shaped(array: Array, dims: Sequence[int], where: str) -> Array:
     try:
-        given, array = np.asarray(data), np.asarray(data, dtype)
+        return array.reshape(dims)
+    except (ValueError, OverflowError) as error:  # sizes beyond NumPy's beside one of 0, or too many of them
+        raise ModelError("bad shape", where=where, got=repr(list(dims))) from error
+
+
+def _numbers(data: Any, datatype: str, where: str) -> Array:
+    """Return numbers that may stand for a datatype, as NumPy has them: of 64 bits, or Python's where those are too few."""
+    kind = next(kind for kind in _TAKEN if datatype.startswith(kind))
+    try:
+        given = _in_pieces(data)
+        if given.dtype.kind == "O" or (given.dtype.kind == "f" and kind in ("INT", "UINT")):
+            exact = np.asarray(
+                data, object
+            )  # what does not fit into 64 bits with a sign is a float or an object to NumPy
+            found = set(map(type, exact.flat))
+            if found <= {int} and kind in ("INT", "UINT"):
+                return exact
+            if found <= {int, float} and kind in ("FP", "BF"):
+                return exact.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"no {datatype} numbers: {error}", where=where) from error
-    if given.size and given.dtype.kind not in _TAKEN[dtype.kind]:
+    if given.size and given.dtype.kind not in _TAKEN[kind]:
         raise ModelError(f"no {datatype} numbers", where=where, got=given.dtype.name)
-    if array.size != math.prod(dims):
-        expected = f"{math.prod(dims)} for {list(dims)}"
-        raise ModelError("wrong number of elements", where=where, expected=expected, got=str(array.size))
-    return array.reshape(dims)
+    return given
+
+
+def _in_pieces(data: Any) -> Array:
+    """Return an array of a list, between parts of which other threads go on."""
+    if not isinstance(data, list) or len(data) <= _PIECE:
+        return np.asarray(data)
+    return np.concatenate([np.asarray(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)])
 
 
 @dataclass(frozen=True)
@@ -117,6 +166,21 @@ class InferRequest:
     outputs: dict[str, bool] | None = None
     is_binary: bool = False
 
+    def is_in_binary(self, output: str) -> bool:
+        """Whether an output that is wanted comes in binary."""
+        return self.is_binary if self.outputs is None else self.outputs[output]
+
+
+def text_bytes(chunks: Sequence[bytes], header_length: str | None) -> int:
+    """Return the bytes of JSON in a body; arguments and errors as for `read_request`."""
+    whole = sum(map(len, chunks))
+    if header_length is None:
+        return whole
+    if header_length.isdecimal() and len(header_length) <= len(str(whole)) and int(header_length) <= whole:
+        return int(header_length)
+    expected = f"a number up to the {whole} bytes of the body"
+    raise ModelError("bad header", where=HEADER_LENGTH, expected=expected, got=header_length)
+
 
 def read_request(chunks: Sequence[bytes], header_length: str | None) -> InferRequest:
     """Read the body of an HTTP request.
@@ -128,15 +192,11 @@ def read_request(chunks: Sequence[bytes], header_length: str | None) -> InferReq
     Raises:
         ModelError: The body is not as the protocol has it.
     """
-    whole = sum(map(len, chunks))
-    if header_length is not None and not (header_length.isdecimal() and int(header_length) <= whole):
-        expected = f"a number up to the {whole} bytes of the body"
-        raise ModelError("bad header", where=HEADER_LENGTH, expected=expected, got=header_length)
-    length = whole if header_length is None else int(header_length)
+    length = text_bytes(chunks, header_length)
     room = bytes(-length % ALIGNMENT)  # the first tensor lies where a run takes it without a copy
     body = memoryview(b"".join([room, *chunks]))[len(room) :]
     try:
-        text = json.loads(bytes(body[:length]))
+        text = json.loads(bytes(body[:length]), parse_float=_float, parse_int=_int)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"the body is no JSON: {error}") from error
     if not isinstance(text, dict):
@@ -160,7 +220,16 @@ def read_request(chunks: Sequence[bytes], header_length: str | None) -> InferReq
         binary = binary[size:]
     if len(binary):
         raise ModelError(f"{len(binary)} bytes behind the last tensor", where="the body")
-    return InferRequest(str(text.get("id", "")), inputs, *_wanted(text))
+    own = text.get("id")
+    return InferRequest("" if own is None else str(own), inputs, *_wanted(text))
+
+
+def _float(text: str) -> float:
+    return float(text)  # a function of Python: other threads go on between numbers, as json's own calls don't let them
+
+
+def _int(text: str) -> int:
+    return int(text)
 
 
 def _wanted(text: Mapping[str, Any]) -> tuple[dict[str, bool] | None, bool]:
@@ -199,19 +268,30 @@ def _parameters(entry: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 def write_response(
     request: InferRequest, model: str, version: str, outputs: Mapping[str, Array]
 ) -> tuple[list[bytes], int | None]:
-    """Return the parts of the body of an answer, and the bytes of JSON in front where tensors are behind."""
-    entries: list[dict[str, Any]] = []
+    """Return the parts of the body of an answer, and the bytes of JSON in front where tensors are behind.
+
+    Raises:
+        ModelError: JSON has no word for a number, which is none or infinite.
+    """
+    entries: list[str] = []
     blobs: list[bytes] = []
     for name, array in outputs.items():
         entry: dict[str, Any] = {"name": name, "datatype": datatype_of(array), "shape": list(array.shape)}
-        if request.is_binary if request.outputs is None else request.outputs[name]:
+        if request.is_in_binary(name):
             blobs.append(array.tobytes())
-            entry["parameters"] = {"binary_data_size": len(blobs[-1])}
-        else:
-            entry["data"] = (array if array.dtype.kind != "V" else array.astype(np.float32)).ravel().tolist()
-        entries.append(entry)
-    text = {"model_name": model, "model_version": version, "outputs": entries} | (
-        {"id": request.id} if request.id else {}
-    )
-    header = json.dumps(text, separators=(",", ":")).encode()
+            entries.append(_json(entry | {"parameters": {"binary_data_size": len(blobs[-1])}}))
+            continue
+        numbers = (array if array.dtype.kind != "V" else array.astype(np.float32)).ravel()
+        try:
+            pieces = [_json(numbers[at : at + _PIECE].tolist())[1:-1] for at in range(0, numbers.size, _PIECE)]
+        except ValueError as error:
+            hint = "ask for it in binary: parameters binary_data_output"
+            raise ModelError("NaN or infinity, which JSON has not", where=f"output '{name}'", hint=hint) from error
+        entries.append(f'{_json(entry)[:-1]},"data":[{",".join(pieces)}]}}')
+    text = {"model_name": model, "model_version": version} | ({"id": request.id} if request.id else {})
+    header = f'{_json(text)[:-1]},"outputs":[{",".join(entries)}]}}'.encode()
     return [header, *blobs], len(header) if blobs else None
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

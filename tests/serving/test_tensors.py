@@ -56,6 +56,17 @@ def test_what_a_client_writes_is_read(dtype: str, *, binary: bool) -> None:
         ([[1], [2, 3]], "FP32", "inhomogeneous"),
         (["1", "2"], "FP32", "FP32 numbers: got str"),
         ([None, 1], "FP32", "no FP32 numbers"),
+        ([2**64, 1], "UINT64", "out of bounds"),
+        ([2**63, 1.5], "UINT64", "got float64"),
+        ([2**63, -1], "INT64", "out of bounds"),
+        ([3, -9], "INT4", "out of bounds: expected -8 to 7"),
+        ([20, 1], "UINT4", "out of bounds"),
+        ([1e40, 1], "FP32", "out of bounds of FP32"),
+        ([70000, 1], "FP16", "out of bounds of FP16"),
+        ([1e40, 1], "BF16", "out of bounds"),
+        ([500, 1], "FP8e4m3", "out of bounds"),
+        ([7, 1], "FP4e2m1", "out of bounds"),
+        ([-1, 1], "FP8e8m0", "out of bounds"),
     ],
 )
 def test_numbers_of_another_kind_are_refused(data: Any, datatype: str, reason: str) -> None:
@@ -63,11 +74,53 @@ def test_numbers_of_another_kind_are_refused(data: Any, datatype: str, reason: s
         from_numbers(data, datatype, [2], "input 'x'")
 
 
+@pytest.mark.parametrize(
+    ("data", "datatype", "dtype"),
+    [
+        ([2**64 - 1, 1], "UINT64", np.uint64),
+        ([-(2**63), 2**63 - 1], "INT64", np.int64),
+        ([2**70, 0.5], "FP32", np.float32),
+        ([3.4028235e38, float("-inf")], "FP32", np.float32),
+        ([0.1, float("nan")], "FP16", np.float16),
+        ([447.9, 3], "FP8e4m3", ml_dtypes.float8_e4m3fn),
+        ([7, -8], "INT4", ml_dtypes.int4),
+    ],
+)
+def test_numbers_are_those_of_their_datatype(data: list[Any], datatype: str, dtype: Any) -> None:
+    found = from_numbers(data, datatype, [2], "input 'x'")
+    expected = np.array([np.array(one).astype(dtype) for one in data], dtype)
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_lists_of_many_numbers_are_one_array() -> None:
+    numbers = [*range(50_000), 0.5]
+    np.testing.assert_array_equal(from_numbers(numbers, "FP64", [50_001], "x"), numbers)
+    parts, _ = write_response(InferRequest("", {}), "m", "2", {"x": np.array(numbers)})
+    assert json.loads(parts[0])["outputs"][0]["data"] == numbers
+    with pytest.raises(ModelError, match="no INT32 numbers"):
+        from_numbers(numbers, "INT32", [50_001], "x")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_what_json_has_not_is_refused(number: float) -> None:
+    arrays = {"y": np.array([1, number], np.float32)}
+    with pytest.raises(ModelError, match=r"output 'y': NaN or infinity.*binary"):
+        write_response(InferRequest("", {}), "m", "2", arrays)
+    assert write_response(InferRequest("", {}, {"y": True}), "m", "2", arrays)[0][1] == arrays["y"].tobytes()
+
+
 def test_sizes_are_not_taken_on_trust() -> None:
     with pytest.raises(ModelError, match="wrong number of bytes"):
         from_bytes(b"1234", "FP32", [1 << 40], "input 'x'")
     with pytest.raises(ModelError, match="wrong number of elements"):
         from_numbers([1.0], "FP32", [1 << 40], "input 'x'")
+    for shape in ([0, 1 << 64], [0, 1 << 62, 1 << 62], [1] * 65):
+        with pytest.raises(ModelError, match=r"bad shape|wrong number"):
+            from_bytes(b"", "FP32", shape, "input 'x'")
+        with pytest.raises(ModelError, match=r"bad shape|wrong number"):
+            from_numbers([], "FP32", shape, "input 'x'")
+    with pytest.raises(ModelError, match="bad header"):
+        read_request([b"{}"], "9" * 5000)
     with pytest.raises(ModelError, match="the body is no JSON"):
         read_request([b"[" * 100_000], None)
 
