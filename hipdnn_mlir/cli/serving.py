@@ -31,17 +31,14 @@ def serve(given: SimpleNamespace) -> int:
         raise ModelError("Ray is not installed", where="serve", hint="pip install 'hipdnn-mlir[serve]'")
     from ..serving.deployment import Listening, prepare
 
-    if (given.tls_cert is None) != (given.tls_key is None):
-        missing = "--tls-key" if given.tls_key is None else "--tls-cert"
-        raise ModelError("a certificate needs its key", where=missing, hint="give both")
     listening = Listening(
         host=given.host,
         port=given.http_port,
         grpc_port=given.grpc_port,
         metrics_port=given.metrics_port,
         timeout_s=given.request_timeout_s,
-        tls_cert=str(given.tls_cert or ""),
-        tls_key=str(given.tls_key or ""),
+        tls_cert=str(given.tls_cert.absolute()) if given.tls_cert else "",
+        tls_key=str(given.tls_key.absolute()) if given.tls_key else "",
     )
     listening.check()
     prepare(listening, given.max_body_mb * _MB)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hipdnn_mlir_runtime.errors import ModelError
@@ -57,25 +60,49 @@ class Listening:
     tls_key: str = ""
 
     def check(self) -> None:
-        """Refuse a port that is taken.
+        """Refuse what it is impossible to listen with, which Serve's processes would tell nobody.
 
         Raises:
-            ModelError: One is, or the host is no address of this machine.
+            ModelError: A port is taken, or given twice, the host is no address of this machine, or certificate and key are none.
         """
-        for flag, port in (
-            ("--port", self.port),
-            ("--grpc-port", self.grpc_port),
-            ("--metrics-port", self.metrics_port),
-        ):
+        ports = {"--port": self.port, "--grpc-port": self.grpc_port, "--metrics-port": self.metrics_port}
+        for flag, port in ports.items():
             if not port:
                 continue
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind((self.host, port))
-                except OSError as error:
-                    message = f"cannot listen on {self.host}:{port}: {error.strerror or error}"
-                    raise ModelError(message, where=flag, hint="choose another one") from error
+            same = [other for other in ports if ports[other] == port and other != flag]
+            if same:
+                raise ModelError(f"{port} is {same[0]}, too", where=flag, hint="choose another one")
+            _check_address(self.host, port, flag)
+        if (self.tls_cert == "") != (self.tls_key == ""):
+            missing = "--tls-cert" if self.tls_key else "--tls-key"
+            raise ModelError("a certificate needs its key", where=missing, hint="give both")
+        if self.tls_cert:
+            self._check_certificate()
+
+    def _check_certificate(self) -> None:
+        for flag, path in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
+            try:
+                Path(path).open("rb").close()
+            except OSError as error:
+                raise ModelError(f"{path}: {error.strerror}", where=flag, hint="check the path") from error
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.tls_cert, self.tls_key, "")
+        except ssl.SSLError as error:
+            expected = "a certificate and its key without a password, in PEM"
+            raise ModelError(f"not usable: {error.reason or error}", where="--tls-cert", expected=expected) from error
+
+
+def _check_address(host: str, port: int, flag: str) -> None:
+    """Refuse an address that this machine has not, or of which the port is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            message = f"cannot listen on {host}:{port}: {error.strerror or error}"
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                raise ModelError(message, where=flag, hint="choose another one") from error
+            raise ModelError(message, where="--host", expected="an IPv4 address of this machine") from error
 
 
 def prepare(listening: Listening, most_bytes: int) -> None:

@@ -298,7 +298,7 @@ def test_what_cannot_be_served_is_an_error_of_one_line(command: Command, tmp_pat
         ((tmp_path / "empty",), "no model: expected a .hipdnn, .onnx, .pt2 file"),
         ((tmp_path / "empty", "--tls-cert", "x.pem"), "--tls-key: a certificate needs its key"),
         ((tmp_path / "empty", "--port", 70000), "--port: bad value"),
-        ((tmp_path / "empty", "--host", "192.0.2.77", "--port", port), "cannot listen on 192.0.2.77"),
+        ((tmp_path / "empty", "--host", "192.0.2.77", "--port", port), "--host: cannot listen on 192.0.2.77"),
     ):
         done = command("serve", *arguments, env={})
         assert done.returncode == 2, done.stderr
