@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from hipdnn_mlir_runtime.errors import ModelError
@@ -41,8 +42,23 @@ class Tokenizer:
             raise ModelError(f"the package tokenizers cannot read it: {error}", where=str(path)) from error
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        """The tokens of a text, with those that the tokenizer puts around each if `special`."""
-        return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
+        """The tokens of a text, with those that the tokenizer puts around each if `special`.
+
+        Raises:
+            ModelError: the text is no Unicode, as Python has it of bytes that are no UTF-8, or of halves of surrogate pairs in JSON.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            got = f"{text[error.start]!a} at {error.start}"
+            raise ModelError("a prompt that is no Unicode", expected="UTF-8, of whole characters", got=got) from error
+        # As a batch of one: what encodes a text alone keeps all other threads waiting.
+        return list(self._tokenizer.encode_batch_fast([text], add_special_tokens=special)[0].ids)
+
+    @cached_property
+    def longest(self) -> int:
+        """Characters of the longest token."""
+        return max(map(len, self._tokenizer.get_vocab()))
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens, without special ones."""

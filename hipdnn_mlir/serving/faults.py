@@ -11,12 +11,17 @@ class UnknownModelError(ModelError):
     """There is no such model, or not of this version."""
 
 
+class QueueFullError(ModelError):
+    """There are as many requests as a server lets wait."""
+
+
 class TooLargeError(ModelError):
     """A request has more bytes than are taken."""
 
 
 _CODES: tuple[tuple[type[Exception], int, grpc.StatusCode], ...] = (
     (UnknownModelError, 404, grpc.StatusCode.NOT_FOUND),
+    (QueueFullError, 429, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (TooLargeError, 413, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (DeviceError, 500, grpc.StatusCode.INTERNAL),
     (HipdnnMlirError, 400, grpc.StatusCode.INVALID_ARGUMENT),

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError
 
 from ..generate import Request
-from .faults import UnknownModelError, status_of
+from .faults import QueueFullError, UnknownModelError, status_of
 from .http import read_body
 from .text_request import TextRequest, read_text_request
 from .texts import Piece, ServedTexts
@@ -37,53 +37,72 @@ def text_routes(server: ModelServer) -> list[Route]:
         return await _answered(server, request, is_chat=True)
 
     async def models(_: HttpRequest) -> Response:
-        data = [{"id": name, "object": "model", "owned_by": "hipdnn-mlir"} for name in server.text_models()]
-        return JSONResponse({"object": "list", "data": data})
+        return JSONResponse({"object": "list", "data": [_model(name) for name in server.text_models()]})
+
+    async def model(request: HttpRequest) -> Response:
+        try:
+            return JSONResponse(_model(server.text_model(request.path_params["name"]).file.name))
+        except UnknownModelError as error:
+            return _failed(error)
 
     return [
         Route("/v1/completions", completions, methods=["POST"]),
         Route("/v1/chat/completions", chat, methods=["POST"]),
         Route("/v1/models", models),
+        Route("/v1/models/{name}", model),
     ]
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "owned_by": "hipdnn-mlir"}
 
 
 async def _answered(server: ModelServer, request: HttpRequest, *, is_chat: bool) -> Response:
     start, code, name = time.perf_counter(), 500, ""
     try:
         body = b"".join(await read_body(request, server.settings.max_body_bytes))
-        asked = read_text_request(body, is_chat=is_chat)
+        asked = await asyncio.to_thread(read_text_request, body, is_chat=is_chat)
         name = asked.model
         model = server.text_model(name)
-        answer = _Answer(model, asked, _submitted(model, asked))
+        prompts = await asyncio.to_thread(_prompts, model, asked)
+        answer = _Answer(model, asked, _submitted(model, asked, prompts))
         code = 200
         if asked.is_streamed:
             return StreamingResponse(answer.events(), media_type="text/event-stream")
         return JSONResponse(await answer.whole())
     except HipdnnMlirError as error:
         code = status_of(error)
-        kind = "invalid_request_error" if code < 500 else "server_error"
-        found = {"message": str(error), "type": kind, "param": error.where, "code": _code(error)}
-        return JSONResponse({"error": found}, code)
+        return _failed(error)
     finally:
         server.answered(name, code, time.perf_counter() - start)
 
 
-def _code(error: HipdnnMlirError) -> str | None:
-    return "model_not_found" if isinstance(error, UnknownModelError) else None
+def _failed(error: HipdnnMlirError) -> Response:
+    code, is_full = status_of(error), isinstance(error, QueueFullError)
+    kind = "rate_limit_error" if is_full else "invalid_request_error" if code < 500 else "server_error"
+    reason = "model_not_found" if isinstance(error, UnknownModelError) else None
+    found = {"message": str(error), "type": kind, "param": error.where, "code": reason}
+    headers = {"Retry-After": "1"} if is_full else None
+    # A message may quote what is no Unicode; Starlette's own answers cannot.
+    return Response(json.dumps({"error": found}), code, headers, "application/json")
 
 
-def _submitted(model: ServedTexts, asked: TextRequest) -> list[Request]:
-    """Put all texts that are asked for into the queue; none where one does not fit."""
-    prompts: list[Sequence[int]]
+def _prompts(model: ServedTexts, asked: TextRequest) -> list[Sequence[int]]:
+    """Return the tokens that are continued; not for the event loop, since long texts take seconds."""
     if asked.messages is not None:
-        prompts = [model.tokenizer.encode(model.template.render(asked.messages), special=False)]
-    else:
-        prompts = [model.tokenizer.encode(one) if isinstance(one, str) else one for one in asked.prompts]
+        return [model.tokens(model.template.render(asked.messages), special=False)]
+    return [model.tokens(prompt) for prompt in asked.prompts]
+
+
+def _submitted(model: ServedTexts, asked: TextRequest, prompts: Sequence[Sequence[int]]) -> list[Request]:
+    """Put all texts that are asked for into the queue; none where one does not fit."""
+    model.check_places(len(prompts) * asked.count)
     made: list[Request] = []
     try:
         for prompt in prompts:
+            most = asked.limit.within(model.max_length - len(prompt))
             for _ in range(asked.count):
-                options = dict(asked.options)
+                options = {**asked.options, "max_new_tokens": most}
                 if options.get("seed") is not None:
                     options["seed"] += len(made)  # equal prompts are to have texts of their own
                 made.append(model.submit(prompt, options))  # type: ignore[arg-type] # read_text_request knows the keys

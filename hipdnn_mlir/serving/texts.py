@@ -9,11 +9,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hipdnn_mlir_runtime.errors import ModelError
+
 from ..generate import BatchGenerator, Request, Token
+from ..generate.batch import Counts
 from ..generate.paged_decoder import PAGE_ROWS
 from ..generate.sequences import GenerationOptions
 from ..generate.tokenizer import Tokenizer
 from .chat_template import ChatTemplate
+from .faults import QueueFullError
 from .repository import ModelFile
 from .settings import Settings
 
@@ -38,8 +42,8 @@ class ServedTexts:
 
     Attributes:
         file: What is loaded.
-        tokenizer: Its tokenizer.
         template: Makes a prompt of messages.
+        max_length: Most tokens of a text, with its prompt.
 
     Args:
         file: The program, and the folder that it was compiled from.
@@ -61,10 +65,12 @@ class ServedTexts:
             max_length=file.max_length,
             **options,
         )
-        self.tokenizer = Tokenizer(Path(file.folder))
+        self.max_length = self._generator.max_length
+        self._tokenizer = Tokenizer(Path(file.folder))
         self.template = ChatTemplate(Path(file.folder))
-        # Each request has a thread that waits for its tokens. More than the server lets in there never are.
-        self._waiting = ThreadPoolExecutor(2 * settings.max_queue, "hipdnn-mlir text")
+        self._places = settings.max_running + settings.max_queue
+        # Each text has a thread that waits for its tokens.
+        self._waiting = ThreadPoolExecutor(self._places, "hipdnn-mlir text")
         self._generator.submit([0], max_new_tokens=1).result()
 
     @property
@@ -84,6 +90,29 @@ class ServedTexts:
         """Let requests end, and give the memory back."""
         await asyncio.to_thread(self._waiting.shutdown)
         await asyncio.to_thread(self._generator.close)
+
+    def tokens(self, prompt: str | Sequence[int], *, special: bool = True) -> Sequence[int]:
+        """Return the tokens of a prompt, which takes time if it is long; more characters than the longest tokens have are not looked at.
+
+        Args:
+            prompt: A text, or its tokens already.
+            special: Whether the tokenizer puts its own tokens around a text.
+
+        Raises:
+            ModelError: There is no room for a token behind it, or it is no Unicode.
+        """
+        most = self.max_length - 1
+        if isinstance(prompt, str):
+            if len(prompt) > most * self._tokenizer.longest:
+                raise _too_long(most, f"{len(prompt)} characters")
+            prompt = self._tokenizer.encode(prompt, special=special)
+        if len(prompt) > most:
+            raise _too_long(most, str(len(prompt)))
+        return prompt
+
+    def check_places(self, texts: int) -> None:
+        """Refuse texts that the queue has no places for; errors as for `check_places`."""
+        check_places(self._generator.counts, texts, self._places)
 
     def submit(self, prompt: Sequence[int], options: GenerationOptions) -> Request:
         """Put a text into the queue.
@@ -123,6 +152,28 @@ async def pieces_of(request: Request, stops: Sequence[str], threads: ThreadPoolE
             raise token
     finally:
         request.cancel()
+
+
+def check_places(counts: Counts, texts: int, places: int) -> None:
+    """Refuse texts for which there are no places beside those that run and wait.
+
+    Args:
+        counts: What runs and waits.
+        texts: How many more there are to be.
+        places: How many there are for all.
+
+    Raises:
+        ModelError: There never are as many places.
+        QueueFullError: There are not now.
+    """
+    if texts > places:
+        raise ModelError("too many texts", where="n", expected=f"at most {places} in all", got=str(texts))
+    if counts.running + counts.waiting + texts > places:
+        raise QueueFullError("the queue is full", hint="come again later")
+
+
+def _too_long(most: int, got: str) -> ModelError:
+    return ModelError("the prompt is too long", expected=f"at most {most} tokens", got=got)
 
 
 def pages(running: int, length: int) -> int:

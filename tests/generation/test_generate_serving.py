@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -133,6 +134,10 @@ def test_the_same_seed_draws_the_same_and_choices_differ(server: Running) -> Non
         ("completions", {"prompt": PROMPT, "logprobs": 3}, 400, "logprobs: not supported"),
         ("completions", {"prompt": PROMPT, "max_token": 3}, 400, "max_token: unknown parameter"),
         ("completions", {"prompt": [99999]}, 400, "no such token"),
+        ("completions", {"prompt": [5] * LENGTH}, 400, "the prompt is too long: expected at most 63 tokens, got 64"),
+        ("completions", {"prompt": "the " * 100_000}, 400, "expected at most 63 tokens, got 400000 characters"),
+        ("completions", {"prompt": "a\ud800"}, 400, r"expected UTF-8, of whole characters, got '\ud800' at 1"),
+        ("completions", {"prompt": PROMPT, "model": "\ud800"}, 404, "no text model '\ud800'"),
         ("chat/completions", {"messages": [{"role": "user"}]}, 400, "bad message"),
     ],
 )
@@ -190,9 +195,21 @@ def test_a_text_that_nobody_reads_on_is_cancelled() -> None:
     assert request.cancelled.is_set()
 
 
+def test_a_completion_near_the_limit_is_as_long_as_there_is_room(server: Running, alone: TextGenerator) -> None:
+    prompt = [5] * (LENGTH - 3)
+    status, answer = asked(server, "completions", prompt=prompt)
+    (expected,) = alone.generate(prompt, max_new_tokens=3, temperature=0)
+    assert (status, answer["choices"][0]["text"]) == (200, expected.text)
+
+
 def test_models_are_listed(server: Running) -> None:
     with urllib.request.urlopen(f"http://{server.http}/v1/models") as answer:
-        assert [model["id"] for model in json.loads(answer.read())["data"]] == ["llama"]
+        (model,) = json.loads(answer.read())["data"]
+    assert model["id"] == "llama"
+    with urllib.request.urlopen(f"http://{server.http}/v1/models/llama") as answer:
+        assert json.loads(answer.read()) == model
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"http://{server.http}/v1/models/nobody")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from generation.conftest import TEXT, write_tokenizer
 from generation.decoders import VOCABULARY
 from hipdnn_mlir.generate.tokenizer import TextStream, Tokenizer
+from hipdnn_mlir_runtime.errors import ModelError
 
 pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
 TEXTS = [
@@ -67,6 +68,12 @@ def test_pieces_of_random_tokens_are_their_text(tokenizer: Tokenizer) -> None:
         tokens = rng.integers(0, VOCABULARY, rng.integers(1, 40)).tolist()
         stream = TextStream(tokenizer)
         assert "".join([stream.add(token) for token in tokens] + [stream.end()]) == tokenizer.decode(tokens)
+
+
+def test_what_is_no_unicode_is_refused(tokenizer: Tokenizer) -> None:
+    for text in ("ab\ud800", b"ab\xff".decode(errors="surrogateescape")):
+        with pytest.raises(ModelError, match=r"no Unicode: .* at 2"):
+            tokenizer.encode(text)
 
 
 def test_words_with_a_mark_for_spaces_keep_them(tmp_path: Path) -> None:
