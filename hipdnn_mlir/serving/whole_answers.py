@@ -40,7 +40,7 @@ class _Joined:
 
     def _flush(self) -> None:
         parts, self._parts = self._parts, []
-        if parts:
+        if parts and not self._transport.is_closing():  # else the client has hung up
             self._transport.writelines(parts)
 
     def __getattr__(self, name: str) -> Any:

@@ -27,6 +27,8 @@ class Transport(asyncio.Transport):
         self.pieces.append(bytes(data))
 
     def writelines(self, parts: Iterable[Any]) -> None:
+        if self.is_closed:
+            raise RuntimeError("closed")  # as uvloop's
         self.pieces.append(b"".join(parts))
 
     def close(self) -> None:
@@ -36,14 +38,20 @@ class Transport(asyncio.Transport):
         return self.is_closed
 
 
-async def sent(app: ASGIApp) -> list[bytes]:
-    """What a request is answered with, up to the end of the connection."""
+def connected(app: ASGIApp) -> tuple[Transport, Any]:
+    """A connection to an application, and what speaks HTTP there."""
     config = Config(app, http="auto", lifespan="off", log_config=None)
     config.load()
     protocol: Any = config.http_protocol_class
     transport = Transport()
     made = protocol(config=config, server_state=ServerState(), app_state={})
     made.connection_made(transport)
+    return transport, made
+
+
+async def sent(app: ASGIApp) -> list[bytes]:
+    """What a request is answered with, up to the end of the connection."""
+    transport, made = connected(app)
     made.data_received(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     async with asyncio.timeout(60):
         while not transport.is_closed:
@@ -67,5 +75,21 @@ def test_head_and_body_leave_together_and_streams_as_they_come(monkeypatch: pyte
         pieces = await sent(StreamingResponse(events()))
         assert [word for piece in pieces for word in (b"first", b"second") if word in piece] == [b"first", b"second"]
         assert not any(b"first" in piece and b"second" in piece for piece in pieces)
+
+    asyncio.run(run())
+
+
+def test_an_answer_for_a_client_that_has_hung_up_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HTTP_PROTOCOLS, "auto", HTTP_PROTOCOLS["auto"])
+    send_whole_answers()
+
+    async def run() -> None:
+        problems: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
+        transport, made = connected(Response())
+        made.transport.write(b"answer")
+        transport.is_closed = True
+        await asyncio.sleep(0.01)
+        assert (transport.pieces, problems) == ([], [])
 
     asyncio.run(run())
