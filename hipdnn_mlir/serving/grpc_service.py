@@ -15,7 +15,7 @@ from hipdnn_mlir_runtime.session.arrays import Array
 from .faults import grpc_status_of, status_of
 from .http import server_metadata
 from .messages import METHODS, SERVICE, message
-from .tensors import InferRequest, datatype_of, from_bytes, from_numbers
+from .tensors import InferRequest, datatype_of, dtype_of, from_bytes, from_numbers
 
 if TYPE_CHECKING:
     from .model import ServedModel
@@ -62,8 +62,8 @@ class GrpcMethods:
         return message("ServerReadyResponse")(ready=True)
 
     async def ServerMetadata(self, _: Any) -> Any:  # noqa: N802
-        """Tell name, version and extensions."""
-        return message("ServerMetadataResponse")(**server_metadata())
+        """Tell name and version; the extensions are HTTP's alone."""
+        return message("ServerMetadataResponse")(**server_metadata() | {"extensions": []})
 
     async def ModelReady(self, request: Any) -> Any:  # noqa: N802
         """Say whether a model is loaded."""
@@ -120,6 +120,7 @@ def _read(request: Any) -> InferRequest:
         if raw:
             inputs[entry.name] = from_bytes(raw[index], entry.datatype, list(entry.shape), where)
             continue
+        dtype_of(entry.datatype, where)
         contents = _CONTENTS.get(entry.datatype)
         if contents is None:
             expected = "raw_input_contents"
