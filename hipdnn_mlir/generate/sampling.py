@@ -32,6 +32,7 @@ class SamplingOptions(TypedDict, total=False):
     """Positive logits of tokens that are there already are divided by it, negative ones multiplied."""
 
 
+_LARGEST = float(np.finfo(np.float64).max)
 _SAMPLED = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -114,9 +115,10 @@ class Sampling:
         self, logits: Logits, seen: Sequence[int] = ()
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The tokens that are drawn from, and the probability of each; arguments and errors as for `choose`."""
-        scores = self._penalized(logits, seen).astype(np.float64) / self.temperature
+        scores = self._penalized(logits, seen).astype(np.float64)
         tokens = _largest(scores, self.top_k) if 0 < self.top_k < len(scores) else np.arange(len(scores))
-        chances = np.exp(scores[tokens] - scores.max())
+        with np.errstate(over="ignore"):  # the largest is 0, and the others may be as far below as they like
+            chances = np.exp((scores[tokens] - scores.max()) / self.temperature)
         chances /= chances.sum()
         if self.top_p < 1:
             # Tokens below this have less than 1 - top_p together: the rest need not be sorted.
@@ -132,9 +134,11 @@ class Sampling:
             raise ModelError("the model gave logits that are not finite", hint=hint)
         if self.repetition_penalty == 1 or not seen:
             return logits
-        made, tokens = logits.copy(), np.array(seen)
+        made, tokens = logits.astype(np.float64), np.array(seen)
         scores = made[tokens]
-        made[tokens] = np.where(scores > 0, scores / self.repetition_penalty, scores * self.repetition_penalty)
+        with np.errstate(over="ignore"):
+            scores = np.where(scores > 0, scores / self.repetition_penalty, scores * self.repetition_penalty)
+        made[tokens] = np.clip(scores, -_LARGEST, _LARGEST)
         return made
 
 

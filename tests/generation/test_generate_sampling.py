@@ -92,6 +92,23 @@ def test_top_1_is_greedy_when_logits_are_equal_too(temperature: float) -> None:
         assert sampling.choose(logits, [], sampling.random(0)) == want
 
 
+@pytest.mark.parametrize(
+    ("sampling", "want"),
+    [
+        (Sampling(temperature=1e-310), 1),
+        (Sampling(temperature=1e-310, top_p=0.5), 1),
+        (Sampling(temperature=1.0, repetition_penalty=1e-45), 3),
+        (Sampling(temperature=1.0, repetition_penalty=1e-320), 3),
+        (Sampling(temperature=1e-310, repetition_penalty=1e300), 1),
+        (Sampling(repetition_penalty=1e-45), 3),
+    ],
+    ids=str,
+)
+def test_extreme_values_choose_what_they_are_the_limit_of(sampling: Sampling, want: int) -> None:
+    logits = np.array([-1, 5, -2, 0.5, -np.inf], np.float32)
+    assert {sampling.choose(logits, [2, 3], sampling.random(row)) for row in range(5)} == {want}
+
+
 def test_seeds_repeat_and_rows_have_numbers_of_their_own() -> None:
     logits = _logits(0)
 
