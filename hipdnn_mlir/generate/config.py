@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ SUPPORTED = "a decoder alone, with a cache of keys and values for each layer"
 _INPUTS = frozenset({"input_ids", "attention_mask", "position_ids", "past_key_names", "past_value_names"})
 _OUTPUTS = frozenset({"logits", "present_key_names", "present_value_names"})
 _OTHER_PARTS = ("encoder", "vision", "speech", "embedding")
-NEUTRAL = {"num_beams": 1, "num_return_sequences": 1, "no_repeat_ngram_size": 0, "min_length": 0}
+_NEUTRAL = {"num_beams": 1, "num_return_sequences": 1, "no_repeat_ngram_size": 0, "min_length": 0}
 """Settings of a search that are not supported -> the value that changes nothing."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
@@ -39,6 +39,7 @@ class Search:
         top_k: number of most likely tokens that are drawn from; 0 for all.
         top_p: probability that the tokens drawn from have together.
         repetition_penalty: lowers logits of tokens that are there already; 1 does not.
+        where: what comes before the names of these in messages: the file, and a path in it.
     """
 
     do_sample: bool = False
@@ -46,6 +47,7 @@ class Search:
     top_k: int = 0
     top_p: float = 1.0
     repetition_penalty: float = 1.0
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,7 @@ def read_config(folder: Path) -> DecoderConfig:
         raise ModelError(
             f"no {FILE}", where=str(folder), expected="a folder made by the model builder, or by Optimum", hint=hint
         )
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"not JSON: {error}", where=str(path)) from error
-    root = _Object(data, str(path))
+    root = read_object(path)
     model = root.object("model")
     parts = [part for part in _OTHER_PARTS if part in model]
     if parts:
@@ -139,31 +137,51 @@ def read_config(folder: Path) -> DecoderConfig:
             )
             for layer in range(layers)
         ),
-        search=_search(search),
+        search=read_search(search),
         grows=not search.get("past_present_share_buffer", "true or false", default=False),
     )
 
 
-def _search(search: _Object) -> Search:
-    """Return what is said of the search; refuse what is not supported."""
-    for name, neutral in NEUTRAL.items():
+def read_search(search: ConfigObject, top_k: int = Search.top_k) -> Search:
+    """Return what is said of the search.
+
+    Args:
+        search: what says it.
+        top_k: number of tokens that are drawn from where that is not said.
+
+    Raises:
+        ModelError: a value is of another kind, or asks for what is not supported.
+    """
+    for name, neutral in _NEUTRAL.items():
         value = search.get(name, "a number", neutral)
         if value != neutral:
             expected, hint = f"{neutral}: greedy search and sampling are supported", f"set it to {neutral}"
-            raise ModelError(
-                "not supported", where=f"{search.where}.{name}", expected=expected, got=str(value), hint=hint
-            )
+            raise ModelError("not supported", where=search.at(name), expected=expected, got=str(value), hint=hint)
     return Search(
-        do_sample=search.get("do_sample", "true or false", default=False),
-        **{
-            name: search.get(name, "a whole number" if name == "top_k" else "a number", getattr(Search, name))
-            for name in ("temperature", "top_k", "top_p", "repetition_penalty")
-        },
+        search.get("do_sample", "true or false", Search.do_sample),
+        search.get("temperature", "a number", Search.temperature),
+        search.get("top_k", "a whole number", top_k),
+        search.get("top_p", "a number", Search.top_p),
+        search.get("repetition_penalty", "a number", Search.repetition_penalty),
+        search.at(""),
     )
 
 
-class _Object(dict[str, Any]):
-    """An object of the file, read with errors that say where it is wrong."""
+def read_object(path: Path) -> ConfigObject:
+    """Read a file of one object.
+
+    Raises:
+        ModelError: it is not JSON, or of something else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"not JSON: {error}", where=str(path)) from error
+    return ConfigObject(data, str(path))
+
+
+class ConfigObject(dict[str, Any]):
+    """An object of a file, read with errors that say where it is wrong."""
 
     def __init__(self, data: Any, where: str, path: str = "") -> None:
         self._file, self._path = where, path
@@ -176,7 +194,11 @@ class _Object(dict[str, Any]):
         """The file and the path in it."""
         return f"{self._file}: {self._path}" if self._path else self._file
 
-    def _at(self, name: str) -> str:
+    def at(self, name: str) -> str:
+        """The file and the path of a value."""
+        return f"{self._file}: {self._below(name)}"
+
+    def _below(self, name: str) -> str:
         return f"{self._path}.{name}" if self._path else name
 
     def get(self, name: str, kind: str, default: Any = None) -> Any:  # type: ignore[override]
@@ -186,19 +208,18 @@ class _Object(dict[str, Any]):
             value = default
         if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "true or false"):
             got = repr(value) if name in self else "nothing"
-            raise ModelError("wrong value", where=f"{self._file}: {self._at(name)}", expected=kind, got=got)
+            raise ModelError("wrong value", where=self.at(name), expected=kind, got=got)
         return value
 
-    def object(self, name: str) -> _Object:
+    def object(self, name: str) -> ConfigObject:
         """Return an object in this one."""
-        return _Object(self.get(name, "an object"), self._file, self._at(name))
+        return ConfigObject(self.get(name, "an object"), self._file, self._below(name))
 
     def positive(self, name: str) -> int:
         """Return a whole number from 1."""
         value: int = self.get(name, "a whole number")
         if value < 1:
-            where = f"{self._file}: {self._at(name)}"
-            raise ModelError("wrong value", where=where, expected="a whole number from 1", got=str(value))
+            raise ModelError("wrong value", where=self.at(name), expected="a whole number from 1", got=str(value))
         return value
 
     def numbers(self, name: str) -> list[int]:
@@ -207,14 +228,14 @@ class _Object(dict[str, Any]):
         found = [] if value is None else value if isinstance(value, list) else [value]
         if not all(isinstance(one, int) and not isinstance(one, bool) for one in found):
             expected = "a whole number, or a list of them"
-            raise ModelError("wrong value", where=f"{self._file}: {self._at(name)}", expected=expected, got=repr(value))
+            raise ModelError("wrong value", where=self.at(name), expected=expected, got=repr(value))
         return found
 
 
 class _Pattern:
     """Names of one thing of each layer, such as `present.%d.key`."""
 
-    def __init__(self, names: _Object, name: str) -> None:
+    def __init__(self, names: ConfigObject, name: str) -> None:
         self._text: str = names.get(name, "a text")
         if self._text.count("%d") != 1:
             where = f"{names.where}.{name}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import onnx
 
 from hipdnn_mlir_runtime.errors import ModelError
 
-from .config import NEUTRAL, DecoderConfig, Search
+from .config import ConfigObject, DecoderConfig, read_object, read_search
 
 FILE = "config.json"
 _GENERATION = "generation_config.json"
@@ -21,7 +20,10 @@ _PAST = re.compile(r"past(?:_key_values)?\.(.+)")
 _CONTEXTS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length")
 """Names that families have for the number of tokens that they were made for."""
 _DEFAULT_CONTEXT = 2048
+_DEFAULT_TOP_K = 50
+"""Tokens that transformers draws from where `generation_config.json` does not say."""
 _IDS, _MASK, _POSITIONS, _LOGITS = "input_ids", "attention_mask", "position_ids", "logits"
+_EOS = "eos_token_id"
 
 
 def is_exported(folder: Path) -> bool:
@@ -35,8 +37,9 @@ def read_exported(folder: Path) -> DecoderConfig:
     Raises:
         ModelError: a file is missing or broken, or the model is no decoder alone.
     """
-    config = _json(folder / FILE)
-    generation = _json(folder / _GENERATION) if (folder / _GENERATION).is_file() else {}
+    config = read_object(folder / FILE)
+    path = folder / _GENERATION
+    generation = read_object(path) if path.is_file() else ConfigObject({}, str(path))
     model = _model(folder)
     try:
         graph = onnx.load(model, load_external_data=False).graph
@@ -50,28 +53,18 @@ def read_exported(folder: Path) -> DecoderConfig:
     return DecoderConfig(
         folder,
         model,
-        context_length=_number(config, _CONTEXTS, folder, _DEFAULT_CONTEXT),
-        vocab_size=_number(config, ("vocab_size",), folder),
+        context_length=_context(config),
+        vocab_size=config.positive("vocab_size"),
         head_size=inputs[caches[0][0]].type.tensor_type.shape.dim[-1].dim_value,
-        stop_tokens=frozenset(_tokens(generation.get("eos_token_id", config.get("eos_token_id")))),
+        stop_tokens=frozenset((generation if _EOS in generation else config).numbers(_EOS)),
         input_ids=_IDS,
         attention_mask=_MASK,
         position_ids=_POSITIONS if _POSITIONS in inputs else None,
         logits=_LOGITS,
         caches=caches,
-        search=_search(generation, folder / _GENERATION),
+        search=read_search(generation, _DEFAULT_TOP_K),
         grows=True,
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"not JSON: {error}", where=str(path)) from error
-    if not isinstance(data, dict):
-        raise ModelError("wrong value", where=str(path), expected="an object", got=type(data).__name__)
-    return data
 
 
 def _model(folder: Path) -> Path:
@@ -95,28 +88,6 @@ def _check(model: Path, inputs: Mapping[str, Any], outputs: set[str], caches: Se
             raise ModelError(f"no output '{name}'", where=str(model), hint="export it for text-generation-with-past")
 
 
-def _number(config: Mapping[str, Any], names: Sequence[str], folder: Path, default: int | None = None) -> int:
-    for name in names:
-        value = config.get(name, default if name == names[-1] else None)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-        if value is not None:
-            where = f"{folder / FILE}: {name}"
-            raise ModelError("wrong value", where=where, expected="a whole number from 1", got=repr(value))
-    raise ModelError(f"no {names[0]}", where=str(folder / FILE), expected="a whole number from 1")
-
-
-def _tokens(value: Any) -> list[int]:
-    found = [] if value is None else value if isinstance(value, list) else [value]
-    return [token for token in found if isinstance(token, int)]
-
-
-def _search(generation: Mapping[str, Any], path: Path) -> Search:
-    for name, neutral in NEUTRAL.items():
-        value = generation.get(name, neutral)
-        if value not in (None, neutral):
-            expected, hint = f"{neutral}: greedy search and sampling are supported", f"set it to {neutral}"
-            raise ModelError("not supported", where=f"{path}: {name}", expected=expected, got=str(value), hint=hint)
-    known: dict[str, Any] = {name: generation.get(name) for name in Search.__dataclass_fields__}
-    known = {name: value for name, value in known.items() if isinstance(value, (bool, int, float))}
-    return Search(**known)
+def _context(config: ConfigObject) -> int:
+    name = next((name for name in _CONTEXTS if name in config and config[name] is not None), None)
+    return _DEFAULT_CONTEXT if name is None else config.positive(name)

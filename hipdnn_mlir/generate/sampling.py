@@ -72,16 +72,19 @@ class Sampling:
             )
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         sampled = [name for name in _SAMPLED if name in given]
-        penalty = given.get("repetition_penalty", search.repetition_penalty)
+        said = {name: getattr(search, name) for name in ("temperature", "top_k", "top_p", "repetition_penalty")}
         if given.get("temperature") == 0:
             idle = [name for name in sampled if name != "temperature"]
             if idle:
                 message = "no effect, since temperature 0 takes the most likely token"
                 raise ModelError(message, where=idle[0], hint="leave one of them out")
-            return cls(repetition_penalty=penalty)
-        if not sampled and not search.do_sample:
-            return cls(repetition_penalty=penalty)
-        folder = cls(search.temperature, search.top_k, search.top_p, repetition_penalty=search.repetition_penalty)
+        if given.get("temperature") == 0 or not (sampled or search.do_sample):
+            said = {"repetition_penalty": search.repetition_penalty}
+        try:
+            folder = cls(**{name: value for name, value in said.items() if name not in given})
+        except ModelError as error:
+            error.where = f"{search.where}{error.where}"
+            raise
         return replace(folder, **given)
 
     @property

@@ -15,6 +15,7 @@ import pytest
 import hipdnn_mlir
 from generation.growing import VOCABULARY, decode, growing_model, pieces_of
 from hipdnn_mlir.generate import TextGenerator
+from hipdnn_mlir.generate.config import Search
 from hipdnn_mlir.generate.folder import read_folder
 from hipdnn_mlir_runtime.errors import ModelError
 
@@ -154,9 +155,13 @@ def _change(folder: Path, file: str, **values: Any) -> None:
 
 
 WRONG = [
-    ("config.json", {"vocab_size": None}, "config.json: no vocab_size: expected a whole number from 1"),
+    ("config.json", {"vocab_size": None}, "config.json: vocab_size: wrong value: expected a whole number, got nothing"),
     ("config.json", {"max_position_embeddings": "long"}, "max_position_embeddings: wrong value: expected a whole"),
-    ("generation_config.json", {"num_beams": 4}, "num_beams: not supported: expected 1"),
+    ("config.json", {"eos_token_id": "</s>"}, "config.json: eos_token_id: wrong value: expected a whole number, or a"),
+    ("generation_config.json", {"num_beams": 4}, "generation_config.json: num_beams: not supported: expected 1"),
+    ("generation_config.json", {"temperature": "hot"}, "generation_config.json: temperature: wrong value: expected a"),
+    ("generation_config.json", {"top_k": 5.0}, "generation_config.json: top_k: wrong value: expected a whole number"),
+    ("generation_config.json", {"eos_token_id": ["</s>"]}, "generation_config.json: eos_token_id: wrong value"),
 ]  # fmt: skip
 
 
@@ -191,3 +196,6 @@ def test_defaults_of_the_folder_are_those_of_generation_config(tmp_path: Path) -
     assert (config.search.do_sample, config.search.temperature, config.search.top_k) == (True, 0.5, 7)
     assert config.stop_tokens == {3, 4}
     assert config.context_length == 512
+    for given in ({}, {"top_k": None}):
+        (folder / "generation_config.json").write_text(json.dumps({"do_sample": True, **given}))
+        assert read_folder(folder).search == Search(do_sample=True, top_k=50), "as transformers draws"

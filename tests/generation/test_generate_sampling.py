@@ -167,6 +167,19 @@ def test_values_out_of_range_are_refused(given: dict[str, Any], message: str) ->
     assert str(caught.value).startswith(message)
 
 
+def test_a_value_of_the_folder_is_refused_where_it_counts_and_by_its_place() -> None:
+    search = Search(temperature=-1, repetition_penalty=0, where="genai_config.json: search.")
+    with pytest.raises(
+        ModelError, match=r"^genai_config.json: search.temperature: bad value: expected a number from 0"
+    ):
+        Sampling.of(search, seed=1)
+    with pytest.raises(ModelError, match=r"^genai_config.json: search.repetition_penalty: bad value"):
+        Sampling.of(search)
+    assert Sampling.of(search, repetition_penalty=1) == Sampling()
+    with pytest.raises(ModelError, match=r"^temperature: bad value"):
+        Sampling.of(search, temperature=-2, repetition_penalty=1)
+
+
 def test_an_unknown_option_is_an_error() -> None:
     with pytest.raises(TypeError, match="unknown option 'temprature': expected one of temperature, top_k"):
         Sampling.of(Search(), temprature=0.5)  # type: ignore[call-arg]
