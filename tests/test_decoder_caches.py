@@ -11,6 +11,7 @@ import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
+from drawing import every
 from hipdnn_mlir_runtime.errors import UnsupportedError
 from hipdnn_mlir_runtime.session.session import Session
 
@@ -176,8 +177,7 @@ def test_caches_are_right_when_the_batch_alone_is_static() -> None:
             _assert_equal(model, session, run)
 
 
-@pytest.mark.parametrize("kv_heads", [1, 2, 8])
-@pytest.mark.parametrize("is_packed", [True, False])
+@pytest.mark.parametrize(("kv_heads", "is_packed"), every(5, [1, 2, 8], [True, False]))
 def test_caches_are_right_when_heads_share_keys(kv_heads: int, *, is_packed: bool) -> None:
     model = cache_model(ATTRIBUTES["rotary"], kv_heads=kv_heads, is_packed=is_packed)
     session = hipdnn_mlir.compile(model).session()

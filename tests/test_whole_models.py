@@ -68,7 +68,7 @@ def test_classifier_equals_onnxruntime_in_one_step_per_layer_when_compiled(build
         pytest.param(lambda: models.encoder(2, 2, 16, 32, 4, 64), id="small"),
         pytest.param(lambda: models.encoder(1, 1, 7, 24, 3, 40, gelu="erf"), id="odd-erf"),
         pytest.param(lambda: models.encoder(2, gelu="erf"), id="base-2-layers-erf"),
-        pytest.param(models.encoder, id="base"),
+        pytest.param(models.encoder, id="base", marks=pytest.mark.nightly),
     ],
 )
 def test_encoder_equals_onnxruntime_without_copies_when_compiled(build: Build) -> None:

@@ -37,6 +37,7 @@ VARIED = {"initializer_range": 0.1, "tie_word_embeddings": False}
 LONG_ROPE = {"type": "longrope", "rope_type": "longrope", "short_factor": [1.0] * 24, "long_factor": [2.0] * 24}
 FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", {}),
+    "llama-layer": ("Llama", {"num_hidden_layers": 1}),
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", {"head_dim": 32}),
     "mistral": ("Mistral", {"sliding_window": 512}),
@@ -55,6 +56,7 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "phi4": (
         "Phi3",
         {
+            "num_hidden_layers": 1,
             "num_attention_heads": 4,
             "num_key_value_heads": 2,
             "original_max_position_embeddings": 1024,

@@ -90,12 +90,12 @@ def test_tokens_are_those_of_the_cpu_provider_beyond_the_length_that_changes_the
 
 
 PRECISIONS = {
-    "int4, level 0": (("llama", "int4", "cpu", "block_size=32", "is_symmetric=false", "accuracy_level=0"), 1e-5),
-    "int4, level 4": (("llama", "int4", "cpu", "block_size=128", "is_symmetric=true", "accuracy_level=4"), 3e-2),
+    "int4, level 0": (("llama-layer", "int4", "cpu", "block_size=32", "is_symmetric=false", "accuracy_level=0"), 1e-5),
+    "int4, level 4": (("llama-layer", "int4", "cpu", "block_size=128", "is_symmetric=true", "accuracy_level=4"), 3e-2),
     "int4, embeddings shared": (("phi4", "int4", "cpu", "accuracy_level=0"), 1e-5),
-    "int4 for CUDA": (("llama", "int4", "cuda"), 3e-3),
-    "int8": (("llama", "int8", "cpu", "accuracy_level=0"), 1e-5),
-    "fp16 for CUDA": (("llama", "fp16", "cuda"), 3e-3),
+    "int4 for CUDA": (("llama-layer", "int4", "cuda"), 3e-3),
+    "int8": (("llama-layer", "int8", "cpu", "accuracy_level=0"), 1e-5),
+    "fp16 for CUDA": (("llama-layer", "fp16", "cuda"), 3e-3),
 }
 """What is built, and how large the difference of its logits may be against theirs, both as RMS. At level 4 activations are rounded to
 8 bits, each by what its own sums before were."""
@@ -114,9 +114,9 @@ def test_logits_are_near_those_of_the_cpu_provider(case: str, exported: Exported
 @pytest.mark.parametrize(
     ("family", "precision", "provider"),
     [
-        ("llama", "bf16", "cuda"),
-        pytest.param("llama", "bf16", "cpu", marks=pytest.mark.nightly),
-        pytest.param("llama", "fp16", "cpu", marks=pytest.mark.nightly),  # resumed, below
+        ("llama-layer", "bf16", "cuda"),
+        pytest.param("llama-layer", "bf16", "cpu", marks=pytest.mark.nightly),
+        pytest.param("llama-layer", "fp16", "cpu", marks=pytest.mark.nightly),  # resumed, below
         ("qwen3", "fp16", "cuda"),
     ],
 )

@@ -65,12 +65,11 @@ def test_program_over_pages_equals_onnx_runtime(
     assert_equal(run(program, paged, modules, wave=wave), paged, model, feeds, RUNS[case], 2e-5)
 
 
-@pytest.mark.parametrize(("target", "wave"), [("sm_90", 32), ("gfx942", 64)])
-@pytest.mark.parametrize("bits", [16, 4])
+@pytest.mark.parametrize(("bits", "on"), every(3, [16, 4], [("sm_90", 32), ("gfx942", 64)]))
 def test_a_step_of_a_decoder_equals_onnx_runtime(
-    bits: int, target: str, wave: int, monkeypatch: pytest.MonkeyPatch
+    bits: int, on: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, last = models.decoder(2, bits=bits), 17
+    (target, wave), model, last = on, models.decoder(2, bits=bits), 17
     program, modules = compile_for_emulator(model, monkeypatch, target=target, shapes={"s": 1})
     rng = np.random.default_rng(0)
     ports = {port.name: [dim.dim_value or 1 for dim in port.type.tensor_type.shape.dim] for port in model.graph.input}

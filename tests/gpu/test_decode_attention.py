@@ -50,9 +50,7 @@ def run(arrays: list[Array], attributes: dict[str, Any], arch: str, *, in_place:
     return results_in(memory[len(arrays) :], outs)
 
 
-@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
-@pytest.mark.parametrize("dtype", BOUND)
-@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize(("dtype", "in_place", "arch"), every(5, BOUND, [True, False], ["sm_90", "gfx942"]))
 @SIZES
 def test_the_step_on_each_vendor(
     batch: int, heads: tuple[int, int], rows: int, width: int, half: int, left: int, in_place: bool, dtype: str, arch: str
@@ -62,8 +60,7 @@ def test_the_step_on_each_vendor(
     assert_close(run(arrays, attributes, arch, in_place=in_place), attended(arrays, **attributes), dtype)
 
 
-@pytest.mark.parametrize("arch", ["sm_90", "gfx942"])
-@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize(("in_place", "arch"), every(3, [True, False], ["sm_90", "gfx942"]))
 @PAGED_SIZES
 def test_the_step_over_pages_on_each_vendor(
     batch: int, heads: tuple[int, int], rows: int, width: int, half: int, left: int, page_rows: int, in_place: bool, arch: str

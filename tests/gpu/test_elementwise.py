@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawing import every
 from gpu import compiled
 from gpu.emulated import describe, run_kernel
 from gpu.host_cases import cases_of, emulation_of
@@ -72,7 +73,7 @@ def test_access_follows_alignment_of_rows() -> None:
     assert code.count("ld.global.v4.b32") == 2
 
 
-@pytest.mark.parametrize("name", compiled.ALL)
+@pytest.mark.parametrize("name", every(2, ["gfx942", "gfx1100", "sm_90"]))
 def test_code_is_whole_when_all_instructions_are_used(name: str) -> None:
     unary = [*cases.REAL, "erf", "neg", "abs", "sign"]
     for dtype in ("f64", "bf16"):  # f32 is within bf16

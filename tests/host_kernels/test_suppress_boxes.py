@@ -50,7 +50,7 @@ def check(
         assert not chosen[place][counts[place] :].any()  # still positions that there are
 
 
-@draws(30)
+@draws(15)
 @given(data=st.data(), center=st.booleans())
 def test_boxes_equal_onnx_runtime(data: st.DataObject, center: bool) -> None:
     batches, classes, count = (data.draw(st.integers(1, most)) for most in (2, 3, 40))
