@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +19,13 @@ import hipdnn_mlir
 from conftest import Command
 from hipdnn_mlir.cli import commands, opt
 from hipdnn_mlir.service.request import Request
-from hipdnn_mlir_runtime.cli import bench, execution
+from hipdnn_mlir_runtime.cli import bench
 from hipdnn_mlir_runtime.cli import main as cli
 from hipdnn_mlir_runtime.cli.bench import Benchmark, summarized
 from hipdnn_mlir_runtime.cli.options import read
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.options import Option, Settings, options_of
+from hipdnn_mlir_runtime.session import recovery
 from hipdnn_mlir_runtime.session import session as session_module
 from hipdnn_mlir_runtime.session.devices import list_devices, open_device
 from hipdnn_mlir_runtime.session.profiling.profile import profile
@@ -55,16 +58,34 @@ class Observed:
 Observe = Callable[..., Observed]
 
 
-@pytest.fixture
-def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Observe:
-    """Run the command here beside ``m.onnx``, its program ``m.hipdnn`` and ``x.npy``; what would be compiled is noted."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model, its program, and an input."""
+    folder = tmp_path_factory.mktemp("made")
     b = GraphBuilder("m")
     # A softmax is rounded otherwise than ONNX Runtime's on every processor, so that errors show which inputs were drawn.
     y = b.op("Softmax", b.op("MatMul", b.input("x", [1, 512]), b.normal([512, 64], 0.1)))
-    onnx.save(b.model({y: [1, 64]}), tmp_path / "m.onnx")
-    hipdnn_mlir.compile(tmp_path / "m.onnx").save(tmp_path / "m.hipdnn")
-    explanation = hipdnn_mlir.explain(tmp_path / "m.onnx").to_dict()
-    np.save(tmp_path / "x.npy", np.full((1, 512), 3, np.float32))
+    onnx.save(b.model({y: [1, 64]}), folder / "m.onnx")
+    hipdnn_mlir.compile(folder / "m.onnx").save(folder / "m.hipdnn")
+    np.save(folder / "x.npy", np.full((1, 512), 3, np.float32))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def explanation(made: Path) -> dict[str, Any]:
+    return hipdnn_mlir.explain(made / "m.onnx").to_dict()
+
+
+@pytest.fixture
+def observe(
+    made: Path,
+    explanation: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Observe:
+    """Run the command here beside ``m.onnx``, its program ``m.hipdnn`` and ``x.npy``; what would be compiled is noted."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     (tmp_path / "plugins").mkdir()
     compiled = (tmp_path / "m.hipdnn").read_bytes()
     requests: list[Any] = []
@@ -74,7 +95,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         requests.append((replace(request, output=None), how))
         if request.output is not None:
             Path(request.output).write_bytes(compiled)
-        return explanation if request.action == "explain" else {}
+        return copy.deepcopy(explanation) if request.action == "explain" else {}
 
     def benchmark(program: Path, inputs: Any, **how: Any) -> Benchmark:
         """Times differ from call to call: what is to be measured is looked at."""
@@ -106,7 +127,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr(bench, "benchmark", benchmark)
     monkeypatch.setattr("hipdnn_mlir_runtime.session.profiling.profile.profile", profiled)
     monkeypatch.setattr(session_module, "open_device", opened)
-    monkeypatch.setattr(execution, "open_device", opened)
+    monkeypatch.setattr(recovery, "open_device", opened)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str) -> Observed:

@@ -20,7 +20,7 @@ from conftest import Command
 
 FILE_LIMIT = 4096
 KILLS = 25
-PROCESSES = 3
+PROCESSES = 2
 PATIENCE_S = 300
 """For what may only end by waiting without end."""
 
@@ -124,7 +124,7 @@ def test_processes_write_the_same_bytes_at_once(small_model: Path, tmp_path: Pat
         _, printed = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, printed
     assert len({path.read_bytes() for path in [*own, shared]}) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "shared.hipdnn"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "shared.hipdnn"]
 
 
 def test_session_runs_in_a_process_that_is_forked_behind_a_run(small_program: Path) -> None:

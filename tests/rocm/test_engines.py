@@ -241,11 +241,14 @@ def attended(
     return b.model({y: [2, 4, queries, features[1]]}, dtype=kind)
 
 
-@pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT])
-@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
 @pytest.mark.parametrize(
-    "case",
-    [{}, {"queries": 4}, {"features": (192, 128)}, {"causal": 1}, {"causal": 1, "features": (192, 128)}],
+    ("kind", "target", "case"),
+    every(
+        3,
+        [TensorProto.BFLOAT16, TensorProto.FLOAT],
+        ["gfx942", "gfx950"],
+        [{}, {"queries": 4}, {"features": (192, 128)}, {"causal": 1}, {"causal": 1, "features": (192, 128)}],
+    ),
 )
 def test_attention_of_bf16_with_large_heads_is_the_assembly_kernels(
     kind: int, target: str, case: dict[str, Any]
