@@ -12,8 +12,8 @@ import light
 def light_models(*names: str) -> list[Any]:
     """The files of all light models, those but the named ones marked as `nightly`.
 
-    Two tests divide them between each other. VGG 19 and ZFNet, chains of convolutions and large products as AlexNet, are left to it by
-    both: they take longest.
+    Two tests divide them between each other. DenseNet, VGG 19 and ZFNet, chains of what the others have, are left to it by both: they take
+    longest.
     """
     known = {path.stem.removeprefix("light_"): path for path in light.paths()}
     assert {*names} <= {*known}

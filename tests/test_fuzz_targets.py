@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 FUZZ = TESTS.parent / "fuzz"
 
 
-@pytest.mark.parametrize(("target", "runs"), [("onnx_model", 100), ("ep_context", 100)])
+@pytest.mark.parametrize(("target", "runs"), [("onnx_model", 50), ("ep_context", 50)])
 def test_hostile_files_end_in_an_error_at_most(target: str, runs: int, tmp_path: Path) -> None:
     corpus = FUZZ / "regressions" / target
     command = [sys.executable, "-P", "-W", "ignore", FUZZ / f"{target}.py", f"-runs={runs}", corpus]

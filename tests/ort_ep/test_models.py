@@ -60,7 +60,7 @@ def test_small_network_equals_the_cpu_provider_on_either_device(build: Build, ki
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("path", light_models("densenet121", "resnet50", "shufflenet", "squeezenet"))
+@pytest.mark.parametrize("path", light_models("resnet50", "shufflenet", "squeezenet"))
 def test_light_model_equals_the_cpu_provider_when_weights_are_random(path: Path, tmp_path: Path) -> None:
     got, want = run_wholly_placed(light.with_random_weights(onnx.load(path)), tmp_path, "cpu")
     assert got.std() > 1e-4
