@@ -20,7 +20,7 @@ from .model_file import ModelFile
 from .paged_decoder import PAGE_ROWS, PagedDecoder
 from .request import Limits, Request
 from .sampling import Sampling
-from .sequences import GenerationOptions, Prompt, encoded
+from .sequences import GenerationOptions, Prompt, check_count, encoded, stops_of
 from .tokenizer import TextStream, find_tokenizer
 
 
@@ -38,7 +38,7 @@ class BatchGenerator:
         folder: made by onnxruntime-genai's model builder.
         pages: how many pages there are. A page takes 2 x layers x key heads x `page_rows` x head size numbers.
         max_running: how many requests run at once.
-        page_rows: tokens of a page.
+        page_rows: tokens of a page: by default 32, or what the program has.
         program: the model as it was compiled before, with `page_rows`: a ``.hipdnn`` file, or what ``hipdnn_mlir.compile`` returned.
             Without one it is compiled now, as the next two say.
         target: what to compile for.
@@ -58,16 +58,16 @@ class BatchGenerator:
         *,
         pages: int,
         max_running: int = 16,
-        page_rows: int = PAGE_ROWS,
+        page_rows: int | None = None,
         program: Source | None = None,
         target: TargetName = "host",
         precision: Precision = UNCHANGED,
         max_length: int | None = None,
         **options: Unpack[SessionOptions],
     ) -> None:
-        for name, value in (("pages", pages), ("max_running", max_running), ("page_rows", page_rows)):
-            if value < 1:
-                raise ModelError("bad value", where=name, expected="a whole number from 1", got=str(value))
+        rows = PAGE_ROWS if page_rows is None else page_rows
+        for name, value in (("pages", pages), ("max_running", max_running), ("page_rows", rows)):
+            check_count(name, value)
         self.config = read_config(Path(folder))
         self._tokenizer, self._missing = find_tokenizer(self.config.folder)
         length = length_of(self.config, max_length)
@@ -75,18 +75,21 @@ class BatchGenerator:
         if program is None:
             from ..compiler.compile import compile as compile_model  # MLIR is not loaded for a program that is there
 
-            shapes, buckets = file.paged_sizes(target, max_running, length, pages, page_rows)
+            shapes, buckets = file.paged_sizes(target, max_running, length, pages, rows)
             program = compile_model(
                 self.config.model,
                 target=target,
                 precision=precision,
                 shapes=shapes,
                 buckets=buckets,
-                page_rows=page_rows,
+                page_rows=rows,
                 last_valid=self.config.last_valid,
             )
         self._session = Session(program, **options)
         decoder = PagedDecoder(self._session, self.config, length, pages, file.mask_lengths())
+        if page_rows not in (None, decoder.pool.page_rows):
+            expected = f"{decoder.pool.page_rows}, as the program was compiled for"
+            raise ModelError("bad value", where="page_rows", expected=expected, got=str(page_rows))
         self.max_length = decoder.max_length
         self._batch = Batch(decoder, max_running)
         self._changed = threading.Condition()
@@ -143,19 +146,18 @@ class BatchGenerator:
         if not tokens:
             hint = "begin with the model's first token"
             raise ModelError("an empty prompt", expected="at least one token", hint=hint)
-        if most is not None and most < 1:
-            raise ModelError("bad value", where="max_new_tokens", expected="a whole number from 1", got=str(most))
+        if most is not None:
+            check_count("max_new_tokens", most)
         end = len(tokens) + (1 if most is None else most)
         if end > self.max_length:
             wanted = "one token" if most is None else f"{most} tokens"
-            pool = self._batch.counts.pages
             message = f"no room for {wanted} behind a prompt of {len(tokens)}, however long it waits"
-            expected = f"at most {self.max_length} tokens in all: max_length, and what {pool} pages hold"
-            raise ModelError(
-                message, where="max_new_tokens", expected=expected, hint="ask for fewer, or have more pages"
-            )
-        stops = self.config.stop_tokens if given is None else frozenset(given)
-        limits = Limits(self.max_length if most is None else end, stops)
+            expected, hint = f"at most {self.max_length} tokens in all", "ask for fewer"
+            if self.max_length < self.config.context_length:
+                expected += f": max_length, and what {self._batch.counts.pages} pages hold"
+                hint += ", or have more pages"
+            raise ModelError(message, where="max_new_tokens", expected=expected, hint=hint)
+        limits = Limits(self.max_length if most is None else end, stops_of(self.config, given))
         return Request(tokens, sampling, limits, TextStream(self._tokenizer, tokens), self._wake)
 
     def _wake(self) -> None:

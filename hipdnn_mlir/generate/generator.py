@@ -17,7 +17,7 @@ from ..targets.table import TargetName
 from .decoder import Decoder, length_of
 from .folder import read_folder
 from .model_file import ModelFile
-from .sequences import Finish, GenerationOptions, Prompt, Sequences, Token, listed
+from .sequences import Finish, GenerationOptions, Prompt, Sequences, Token, check_count, listed
 from .tokenizer import Tokenizer, find_tokenizer
 
 
@@ -124,9 +124,7 @@ class TextGenerator:
         Raises:
             ModelError: the program is for fewer.
         """
-        if batch_size < 1:
-            expected, got = "a whole number from 1", str(batch_size)
-            raise ModelError("bad value", where="batch_size", expected=expected, got=got)
+        check_count("batch_size", batch_size)
         return Sequences(self._decoder, self._tokenizer, self._missing, batch_size)
 
     def stream(self, prompts: Prompt | Sequence[Prompt], **options: Unpack[GenerationOptions]) -> Iterator[Token]:
@@ -156,7 +154,7 @@ class TextGenerator:
         if not given:
             raise ModelError("no prompt", where="prompts", expected="a text, tokens, or a list of these")
         sequences = self.start(len(given))
-        sequences.append(given)
+        sequences.append(prompts)
         return sequences
 
 

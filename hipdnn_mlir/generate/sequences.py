@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from hipdnn_mlir_runtime.errors import ModelError
 
+from .config import DecoderConfig
 from .decoder import Decoder
 from .growing_rows import GrowingRows
 from .sampling import Sampling, SamplingOptions
@@ -150,15 +151,13 @@ class Sequences:
         """
         sampling = Sampling.of(self._decoder.config.search, **options)
         if max_new_tokens is not None:
+            check_count("max_new_tokens", max_new_tokens)
             self._check_room(max_new_tokens)
-        stops = self._decoder.config.stop_tokens if stop_tokens is None else frozenset(stop_tokens)
+        stops = stops_of(self._decoder.config, stop_tokens)
         return self._stream(sampling, max_new_tokens, stops)
 
     def _check_room(self, max_new_tokens: int) -> None:
         longest, limit = max(map(len, self._tokens)), self._decoder.max_length
-        if max_new_tokens < 1:
-            expected = "a whole number from 1"
-            raise ModelError("bad value", where="max_new_tokens", expected=expected, got=str(max_new_tokens))
         if longest + max_new_tokens > limit:
             message = f"no room for {max_new_tokens} tokens behind {longest}"
             context = self._decoder.config.context_length
@@ -187,6 +186,29 @@ class Sequences:
             yield from made
 
 
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no number of things; raises ModelError."""
+    if not _is_whole(value) or value < 1:
+        raise ModelError("bad value", where=name, expected="a whole number from 1", got=repr(value))
+
+
+def stops_of(config: DecoderConfig, tokens: Collection[int] | None) -> frozenset[int]:
+    """Tokens that end a text: those that the caller gives, or else the folder's.
+
+    Raises:
+        ModelError: they are no tokens.
+    """
+    if tokens is None:
+        return config.stop_tokens
+    if not isinstance(tokens, Collection) or not all(map(_is_whole, tokens)):
+        raise ModelError("bad value", where="stop_tokens", expected="whole numbers", got=repr(tokens))
+    return frozenset(map(int, tokens))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def encoded(prompt: Prompt, tokenizer: Tokenizer | None, missing: ModelError | None, vocab_size: int) -> list[int]:
     """The tokens of a prompt.
 
@@ -197,21 +219,23 @@ def encoded(prompt: Prompt, tokenizer: Tokenizer | None, missing: ModelError | N
         vocab_size: number of tokens that there are.
 
     Raises:
-        ModelError: a token is unknown, or there is no tokenizer.
+        ModelError: it is neither, a token is unknown, or there is no tokenizer.
     """
+    if not isinstance(prompt, (str, Sequence, np.ndarray)):
+        raise ModelError("no prompt", expected="a text, or its tokens", got=repr(prompt))
     if isinstance(prompt, str):
         if tokenizer is None:
             raise missing or ModelError("no tokenizer")
         prompt = tokenizer.encode(prompt)
     for token in prompt:
-        if isinstance(token, bool) or not isinstance(token, (int, np.integer)) or not 0 <= token < vocab_size:
+        if not _is_whole(token) or not 0 <= token < vocab_size:
             raise ModelError("no such token", expected=f"numbers from 0 to {vocab_size - 1}", got=repr(token))
     return [int(token) for token in prompt]
 
 
 def listed(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
-    """Prompts as a list, a single one as a list of one."""
-    if isinstance(prompts, str):
+    """Prompts as a list, a single one as a list of one; what is neither is a prompt for `encoded` to refuse."""
+    if isinstance(prompts, str) or not isinstance(prompts, (Sequence, np.ndarray)):
         return [prompts]
     is_single = len(prompts) > 0 and all(isinstance(one, (int, np.integer)) for one in prompts)
     return [prompts] if is_single else [*prompts]  # type: ignore[list-item]

@@ -404,6 +404,9 @@ def test_closing_ends_what_runs_and_what_waits(
         ([3], {"max_new_tokens": 0}, "max_new_tokens: bad value: expected a whole number from 1, got 0"),
         ([3], {"temperature": -1}, "temperature: bad value"),
         ([3], {"temperature": 0, "seed": 1}, "seed: no effect"),
+        (None, {}, "no prompt: expected a text, or its tokens, got None"),
+        ([3], {"max_new_tokens": 2.5}, "max_new_tokens: bad value: expected a whole number from 1, got 2.5"),
+        ([3], {"stop_tokens": 5}, "stop_tokens: bad value: expected whole numbers, got 5"),
     ],
 )
 def test_bad_requests_are_refused_at_once(
@@ -421,6 +424,14 @@ def test_bad_requests_are_refused_at_once(
 def test_bad_sizes_are_refused(name: str, exported: Exported) -> None:
     with pytest.raises(ModelError, match=f"{name}: bad value: expected a whole number from 1, got 0"):
         BatchGenerator(exported("llama"), **{"pages": 4, name: 0})
+
+
+def test_pages_of_another_size_than_the_programs_are_refused(made: Callable[..., BatchGenerator]) -> None:
+    with pytest.raises(
+        ModelError, match=f"page_rows: bad value: expected {PAGE_ROWS}, as the program was compiled for"
+    ):
+        made(4, page_rows=32)
+    assert made(4, page_rows=PAGE_ROWS).max_length == 4 * PAGE_ROWS
 
 
 def test_programs_without_pages_are_refused(exported: Exported, llama_program: hipdnn_mlir.Program) -> None:

@@ -230,6 +230,7 @@ def test_the_program_beside_the_model_is_used_unless_it_is_old(
         (["--prompt", ""], "an empty prompt: expected at least one token"),
         (["--prompt", "x", "--max-new-tokens", "0"], "--max-new-tokens: bad value: expected a whole number from 1, got 0"),
         (["--prompt", "x", "--max-new-tokens", "5000"], "--max-new-tokens: no room for 5000 tokens behind 1: expected at most 1023"),
+        (["--prompt", b"bad\xff".decode(errors="surrogateescape")], "a prompt that is no Unicode: expected UTF-8"),
         (["--prompt", "x" * 2000], "the prompt is too long: 2000 tokens: expected at most 1024; shorten it"),
         (["--prompt", "x", "--temperature", "-1"], "--temperature: bad value: expected a number from 0, got '-1'"),
         (["--prompt", "x", "--top-p", "0"], "--top-p: bad value: expected a number above 0, up to 1, got 0.0"),
