@@ -31,6 +31,7 @@ from .sizing_rules import Numbers
 from .square_masks import widen_square_masks
 from .subgraphs import drop_unused, name_apart, name_default_domain
 from .unread_columns import without_unread_columns
+from .unread_rows import without_unread_rows
 
 logger = logging.getLogger(__name__)
 
@@ -90,11 +91,10 @@ def slim_models(
             drop_contradicted(slim)
         folded = decompose_and_fold([slim for slim, _ in prepared])
         folded = [replace(found, model=write_choices(found.model)) for found in folded]
-        plain = [without_gathers_in_order(found.model) for found in folded]
-        if len({tuple(node.op_type for node in model.graph.node) for model in plain}) == 1:  # at all sizes
-            folded = [replace(found, model=model) for found, model in zip(folded, plain, strict=True)]
-        if len(folded) == 1:  # else positions may be others at other sizes
-            folded = [replace(folded[0], model=without_unread_columns(folded[0].model))]
+        for simplify in (without_gathers_in_order, without_unread_columns, without_unread_rows):
+            simple = [simplify(found.model) for found in folded]
+            if len({tuple((node.op_type, *node.input) for node in model.graph.node) for model in simple}) == 1:
+                folded = [replace(found, model=model) for found, model in zip(folded, simple, strict=True)]
         sizing = [_all_sizing_inputs(slim, found.model) for (slim, _), found in zip(prepared, folded, strict=True)]
         for found in folded:
             derive_shape_operands(found.model)

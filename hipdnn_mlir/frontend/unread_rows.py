@@ -1,0 +1,207 @@
+"""Rows that nothing reads are not computed: of the last layers of a classifier, those of all tokens but one."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+
+from ..ops.strides import Dims
+from .graph_edits import GraphEdits
+from .shape_inference import attributes_of
+from .subgraphs import subgraphs
+
+_SHARE = 2
+"""At least one row in so many is left out, or nothing changes."""
+
+
+class Rows(NamedTuple):
+    """Elements of a value along an axis."""
+
+    axis: int
+    read: range
+
+
+Axes = Sequence[int | None] | None
+"""Per operand of a node the axis whose elements make those of an axis of the result, None for one that is read whole; None: all are."""
+
+
+def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in which what one Gather or Slice alone takes a part of is computed for that part.
+
+    That part is followed from its reader to where something reads all rows: through elementwise operators, norms, softmax, products and
+    what moves elements, up to the keys and values of attention.
+
+    Before: `h = MatMul(x[1, 197, 192], w)`, `c = Gather<axis = 1>(h, 0)`. After: `h = MatMul(x[:, 0:1], w)`, `c = Gather<axis = 1>(h, 0)`.
+
+    Args:
+        model: with static dims and inferred shapes, which are those of the result, too; not modified.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    rows = _Rows(made.graph)
+    if not any(node.op_type in ("MatMul", "Gemm") for node in rows.cut):
+        return model
+    rows.rewrite()
+    return made
+
+
+class _Rows:
+    """What a graph's nodes read of each other.
+
+    Attributes:
+        cut: the nodes that need not compute all rows.
+    """
+
+    def __init__(self, graph: onnx.GraphProto) -> None:
+        self._edits = GraphEdits(graph)
+        self._wanted: dict[str, Rows | None] = {value.name: None for value in graph.output}
+        self._takes: list[onnx.NodeProto] = []
+        self.cut: list[onnx.NodeProto] = []
+        for node in reversed(graph.node):
+            self._look_at(node)
+
+    def _look_at(self, node: onnx.NodeProto) -> None:
+        taken = self._taken(node)
+        wanted = self._wanted.get(node.output[0]) if len(node.output) == 1 else None
+        axes = None if wanted is None or any(subgraphs(node)) else self._axes(node, wanted.axis)
+        asked: list[Rows | None] = [None] * len(node.input)
+        if taken is not None:
+            asked[0] = taken
+            self._takes.append(node)
+        elif wanted is not None and axes is not None:
+            asked = [None if axis is None else Rows(axis, wanted.read) for axis in axes]
+            self.cut.append(node)
+        else:
+            for inner in subgraphs(node):
+                self._wanted.update(dict.fromkeys(_names(inner)))
+        for name, rows in zip(node.input, asked, strict=True):
+            self._wanted[name] = rows if self._wanted.get(name, rows) == rows else None
+
+    def _taken(self, node: onnx.NodeProto) -> Rows | None:
+        """The rows that a node takes of its first operand."""
+        dims = self._edits.dims(node.input[0]) if node.input else None
+        if not dims or node.op_type not in ("Gather", "Slice"):
+            return None
+        constants = [self._edits.array(name) for name in node.input[1:]]
+        numbers = [array.reshape(-1) for array in constants if array is not None and array.size]
+        if len(numbers) < len(constants):
+            return None
+        if node.op_type == "Gather":
+            axis = attributes_of(node).get("axis", 0) % len(dims)
+            read = range(int(numbers[0].min()), int(numbers[0].max()) + 1)
+        elif (
+            len(numbers) > 2 and all(array.size == 1 for array in numbers) and (len(numbers) == 3 or numbers[3][0] == 1)
+        ):
+            axis = int(numbers[2][0]) % len(dims)
+            read = range(int(numbers[0][0]), int(numbers[1][0]))
+        else:
+            return None
+        is_inside = 0 <= read.start < read.stop <= dims[axis]
+        return Rows(axis, read) if is_inside and len(read) * _SHARE <= dims[axis] else None
+
+    def _axes(self, node: onnx.NodeProto, axis: int) -> Axes:
+        found = [self._edits.dims(name) if name else () for name in node.input]
+        result = self._edits.dims(node.output[0])
+        rule = _RULES.get(node.op_type) if not node.domain else None
+        if rule is None or result is None:
+            return None
+        dims = [each for each in found if each is not None]
+        return rule(node, dims, result, axis) if len(dims) == len(found) else None
+
+    def rewrite(self) -> None:
+        """Let the nodes compute what is read."""
+        is_cut = {node.output[0] for node in self.cut}
+        for node in reversed(self.cut):
+            name = node.output[0]
+            wanted = self._wanted[name]
+            assert wanted is not None
+            axes = self._axes(node, wanted.axis) or ()
+            for index, axis in enumerate(axes):
+                if axis is not None and node.input[index] not in is_cut:
+                    node.input[index] = self._edits.part(node.input[index], axis, wanted.read)
+            self._edits.set_size(name, wanted.axis, len(wanted.read))
+            if node.op_type == "Reshape":
+                dims = np.array(self._edits.dims(name), np.int64)
+                node.input[1] = self._edits.constant(f"{name}.dims", dims)
+                del node.attribute[:]
+        for node in self._takes:
+            wanted = self._wanted[node.input[0]]
+            if node.input[0] in is_cut and wanted is not None:
+                for index in (1,) if node.op_type == "Gather" else (1, 2):
+                    array = self._edits.array(node.input[index])
+                    assert array is not None
+                    moved = array - array.dtype.type(wanted.read.start)
+                    node.input[index] = self._edits.constant(f"{node.input[index]}.from.{wanted.read.start}", moved)
+        self._edits.finish()
+
+
+def _names(graph: onnx.GraphProto) -> Counter[str]:
+    """What a graph inside another one may read."""
+    found = Counter(name for node in graph.node for name in node.input)
+    for node in graph.node:
+        for inner in subgraphs(node):
+            found.update(_names(inner))
+    found.update(value.name for value in graph.output)
+    return found
+
+
+def _elementwise(_: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    places = [axis - len(result) + len(dims) for dims in operands]
+    return [
+        place if place >= 0 and dims[place] == result[axis] else None
+        for place, dims in zip(places, operands, strict=True)
+    ]
+
+
+def _norm(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    first = attributes_of(node).get("axis", -1) % len(result)
+    return [axis, *[None] * (len(operands) - 1)] if axis < first else None
+
+
+def _softmax(node: onnx.NodeProto, _: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    return [axis] if axis != attributes_of(node).get("axis", -1) % len(result) else None
+
+
+def _matmul(_: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    left, right = operands
+    is_of_rows = axis == len(result) - 2 and len(left) > 1 and len(right) > 1
+    return [len(left) - 2, None] if is_of_rows else None
+
+
+def _gemm(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    if axis != 0 or attributes_of(node).get("transA", 0):
+        return None
+    return [0, None, *(_elementwise(node, operands[2:], result, axis) or ())]
+
+
+def _transpose(node: onnx.NodeProto, _: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    return [int(attributes_of(node).get("perm", list(reversed(range(len(result)))))[axis])]
+
+
+def _reshape(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    dims, *more = operands
+    if 0 in result or (node.op_type == "Squeeze" and not more):  # that would take the axis away
+        return None
+    before = prod(result[:axis])
+    for place, size in enumerate(dims):
+        if size == result[axis] and prod(dims[:place]) == before:
+            return [place, *[None] * len(more)]
+    return None
+
+
+_ELEMENTWISE = (
+    "Abs", "Add", "Cast", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Max",
+    "Min", "Mish", "Mul", "Neg", "Not", "Pow", "Reciprocal", "Relu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Swish", "Tanh", "Where",
+)  # fmt: skip
+_RULES: dict[str, Callable[[onnx.NodeProto, Sequence[Dims], Dims, int], Axes]] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _norm),
+    "Softmax": _softmax,
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Transpose": _transpose,
+    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze"), _reshape),
+}
