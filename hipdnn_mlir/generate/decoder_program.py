@@ -53,6 +53,10 @@ class DecoderProgram:
             for name in sorted(wanted ^ set(found)):
                 message = f"the program has no {what}" if name in wanted else f"not an {what} that is known"
                 raise ModelError(f"{message} '{name}'", where=str(config.folder), expected=", ".join(sorted(wanted)))
+        size = self._outputs[config.logits].shape[-1]
+        if isinstance(size, int) and size != config.vocab_size:
+            message, got = "the configuration has another vocab_size than the model", str(config.vocab_size)
+            raise ModelError(message, where=str(config.folder), expected=str(size), got=got)
 
     def _sizes(self, dim: int | str) -> Sequence[int]:
         """The sizes that a dimension can have; none where all."""

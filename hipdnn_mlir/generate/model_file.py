@@ -22,6 +22,8 @@ _BUFFERED = "GroupQueryAttention"
 """The operator whose past and present may be one buffer."""
 _TOTAL = 6
 """The operand of GroupQueryAttention that is the number of keys in all; it only says how long a cache has to be."""
+_ANGLES = {"GroupQueryAttention": 7, "RotaryEmbedding": 2}
+"""com.microsoft's operators that rotate -> the operand that is the table of cosines, [positions, angles]."""
 _SAME_VALUE = frozenset({"Cast", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
 _LAST_OF_FIRST = {"Greater": 0, "LessOrEqual": 0, "GreaterOrEqual": -1, "Less": -1}
 """Comparison of a length with a constant -> the last length for which it comes out as for the least, counted from the constant."""
@@ -34,7 +36,7 @@ class ModelFile:
         config: of its folder.
 
     Raises:
-        ModelError: the file cannot be read, or has caches of another kind than its folder says.
+        ModelError: the file cannot be read, has caches of another kind than its folder says, or angles for fewer tokens.
     """
 
     def __init__(self, config: DecoderConfig) -> None:
@@ -46,6 +48,18 @@ class ModelFile:
         if config.grows and any(node.op_type == _BUFFERED for node in self._graph.node):
             message, hint = "caches that are said to grow", "set search.past_present_share_buffer to true"
             raise ModelError(message, where=str(config.folder), expected=f"buffers, with {_BUFFERED}", hint=hint)
+        positions = min(self._positions(), default=config.context_length)
+        if positions < config.context_length:
+            message, got = "a context_length beyond the model's table of rotary angles", str(config.context_length)
+            raise ModelError(message, where=str(config.folder), expected=f"at most {positions}", got=got)
+
+    def _positions(self) -> Iterator[int]:
+        """Rows of tables of rotary angles, where these are known: models may choose between several."""
+        rows = {tensor.name: tensor.dims[0] for tensor in self._graph.initializer if len(tensor.dims) == 2}
+        for node in self._graph.node:
+            index = _ANGLES.get(node.op_type) if node.domain == "com.microsoft" else None
+            if index is not None and index < len(node.input) and node.input[index] in rows:
+                yield rows[node.input[index]]
 
     def mask_lengths(self) -> list[int]:
         """Lengths of the mask up to which the model computes one thing, and beyond which it computes another.

@@ -51,11 +51,13 @@ class ServedTexts:
         threads: CPU threads of a run.
 
     Raises:
-        HipdnnMlirError: As for `BatchGenerator`.
+        HipdnnMlirError: As for `Tokenizer`, `ChatTemplate` and `BatchGenerator`.
     """
 
     def __init__(self, file: ModelFile, settings: Settings, threads: int) -> None:
         self.file = file
+        self._tokenizer = Tokenizer(Path(file.folder))
+        self.template = ChatTemplate(Path(file.folder))
         options: dict[str, Any] = {"threads": threads, **settings.session}
         self._generator = BatchGenerator(
             file.folder,
@@ -66,8 +68,6 @@ class ServedTexts:
             **options,
         )
         self.max_length = self._generator.max_length
-        self._tokenizer = Tokenizer(Path(file.folder))
-        self.template = ChatTemplate(Path(file.folder))
         self._places = settings.max_running + settings.max_queue
         # Each text has a thread that waits for its tokens.
         self._waiting = ThreadPoolExecutor(self._places, "hipdnn-mlir text")

@@ -97,6 +97,17 @@ def test_names_that_the_program_has_not_are_refused(llama: Path, llama_program: 
     assert "the program has no input 'past_key_values.2.key'" in text
 
 
+def test_sizes_that_the_model_has_not_are_refused(llama: Path, llama_program: hipdnn_mlir.Program) -> None:
+    change_config(llama, "model", "vocab_size", to=999)
+    text = _error(lambda: TextGenerator(llama, program=llama_program))
+    assert text == f"{llama}: the configuration has another vocab_size than the model: expected 1000, got 999"
+    change_config(llama, "model", "context_length", to=4096)
+    text = _error(lambda: TextGenerator(llama, program=llama_program))
+    assert text == (
+        f"{llama}: a context_length beyond the model's table of rotary angles: expected at most 1024, got 4096"
+    )
+
+
 @pytest.mark.parametrize("value", [False, None])
 def test_buffers_that_are_said_to_grow_are_refused(llama: Path, value: bool | None) -> None:
     change_config(llama, "search", "past_present_share_buffer", to=value)
