@@ -204,27 +204,34 @@ def test_an_index_of_a_narrow_type_stays_within_it() -> None:
     assert set(Inputs(session).draw()["x"]) == set(range(256))
 
 
+WRONG = [
+    (["--range", "words=0:5"], "--range: the model has no input 'words': expected one of 'input_ids', "),
+    (["--range", "input_ids"], "--range: bad value: expected NAME=LOW:HIGH, got 'input_ids'"),
+    (["--range", "input_ids=3"], "--range: bad value"),
+    (["--range", "input_ids=1:2:3"], "--range: bad value"),
+    (["--range", "input_ids=a:b"], "--range: bad value"),
+    (["--range", "input_ids=5:5"], "expected LOW below HIGH, which is not drawn itself, got 5:5"),
+    (["--range", "input_ids=5:4"], "expected LOW below HIGH"),
+    (["--range", "input_ids=nan:4"], "expected LOW below HIGH"),
+    (["--range", "input_ids=0:1.5"], "input 'input_ids' is of type i64: expected whole numbers from -9223372036854775808"),
+    (["--range", "input_ids=0:9223372036854775809"], "input 'input_ids' is of type i64"),
+    (["--range", "input_ids=0:inf"], "input 'input_ids' is of type i64"),
+    (["--range", "input_ids=0:4", "--range", "input_ids=0:5"], "--range: two values for 'input_ids'"),
+    (["--range", "input_ids=0:4", "--input", "input_ids=i.npy"], "input 'input_ids' is not random, --input names its file"),
+    (["--input", "words=i.npy"], "--input: the model has no input 'words'"),
+]  # fmt: skip
+"""Options, and what is said of them."""
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("command", "options", "message"),
     [
-        (["--range", "words=0:5"], "--range: the model has no input 'words': expected one of 'input_ids', "),
-        (["--range", "input_ids"], "--range: bad value: expected NAME=LOW:HIGH, got 'input_ids'"),
-        (["--range", "input_ids=3"], "--range: bad value"),
-        (["--range", "input_ids=1:2:3"], "--range: bad value"),
-        (["--range", "input_ids=a:b"], "--range: bad value"),
-        (["--range", "input_ids=5:5"], "expected LOW below HIGH, which is not drawn itself, got 5:5"),
-        (["--range", "input_ids=5:4"], "expected LOW below HIGH"),
-        (["--range", "input_ids=nan:4"], "expected LOW below HIGH"),
-        (["--range", "input_ids=0:1.5"], "input 'input_ids' is of type i64: expected whole numbers from -9223372036854775808"),
-        (["--range", "input_ids=0:9223372036854775809"], "input 'input_ids' is of type i64"),
-        (["--range", "input_ids=0:inf"], "input 'input_ids' is of type i64"),
-        (["--range", "input_ids=0:4", "--range", "input_ids=0:5"], "--range: two values for 'input_ids'"),
-        (["--range", "input_ids=0:4", "--input", "input_ids=i.npy"], "input 'input_ids' is not random, --input names its file"),
-        (["--input", "words=i.npy"], "--input: the model has no input 'words'"),
+        pytest.param(command, *row, marks=[pytest.mark.nightly] if (number + place) % 2 else [])
+        for number, row in enumerate(WRONG)
+        for place, command in enumerate(("run", "verify"))
     ],
-    ids=lambda value: " ".join(value[1::2]) if isinstance(value, list) else "",
-)  # fmt: skip
-@pytest.mark.parametrize("command", ["run", "verify"])
+    ids=lambda value: " ".join(value[1::2]) if isinstance(value, list) else value.partition(" ")[0],
+)
 def test_a_range_that_an_input_cannot_have_is_one_line(
     bert: Path, run: Run, command: str, options: list[str], message: str
 ) -> None:
