@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import onnx
@@ -30,33 +31,20 @@ def lines_of_a_session(model: Path, python: Path, *settings: str) -> list[str]:
     return [line for line in done.stderr.splitlines() if "takes longer" in line]
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "model.onnx"
-    onnx.save(alternating(), path)  # four programs
-    return path
-
-
-@pytest.fixture
-def slow_python(tmp_path: Path) -> Path:
-    path = tmp_path / "python"
-    path.write_text(f'#!/bin/sh\nsleep 6\nexec {shlex.quote(sys.executable)} "$@"\n')
-    path.chmod(0o755)
-    return path
-
-
 @pytest.mark.slow
-def test_a_long_first_session_says_so_once_and_the_next_is_silent(
-    model: Path, slow_python: Path, tmp_path: Path
-) -> None:
-    cache = tmp_path / "cache"
-    (line,) = lines_of_a_session(model, slow_python, f"cache_dir={cache}")
+def test_a_long_session_says_so_once_and_the_next_is_silent_where_there_is_a_cache(tmp_path: Path) -> None:
+    model, slow_python, cache = tmp_path / "model.onnx", tmp_path / "python", tmp_path / "cache"
+    onnx.save(alternating(), model)  # four programs
+    slow_python.write_text(f'#!/bin/sh\nsleep 6\nexec {shlex.quote(sys.executable)} "$@"\n')
+    slow_python.chmod(0o755)
+    with ThreadPoolExecutor() as pool:  # both sleep at the same time
+        first, without = (
+            pool.submit(lines_of_a_session, model, slow_python, option)
+            for option in (f"cache_dir={cache}", "cache_limit_mb=0")
+        )
+    (line,) = first.result()
     assert f"compiling for target 'host' takes longer than 5 s; later sessions find the result in {cache}" in line
     assert "W:onnxruntime" in line
     assert lines_of_a_session(model, slow_python, f"cache_dir={cache}") == []
-
-
-@pytest.mark.slow
-def test_a_long_session_without_a_cache_promises_nothing(model: Path, slow_python: Path) -> None:
-    (line,) = lines_of_a_session(model, slow_python, "cache_limit_mb=0")
+    (line,) = without.result()
     assert "no cache is used, so each session takes as long" in line
