@@ -39,12 +39,11 @@ def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
     Args:
         model: with static dims and inferred shapes, which are those of the result, too; not modified.
     """
+    if not any(node.op_type in ("MatMul", "Gemm") for node in _Rows(model.graph).cut):
+        return model
     made = onnx.ModelProto()
     made.CopyFrom(model)
-    rows = _Rows(made.graph)
-    if not any(node.op_type in ("MatMul", "Gemm") for node in rows.cut):
-        return model
-    rows.rewrite()
+    _Rows(made.graph).rewrite()
     return made
 
 
