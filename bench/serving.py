@@ -173,7 +173,8 @@ def serve_until_stopped(given: argparse.Namespace) -> None:
     import ort_server
     from hipdnn_mlir.serving.server import ModelServer
 
-    deployment.start(listening)
+    deployment.start_ray(listening)
+    deployment.start_proxies(listening)
     try:
         server = ort_server.OrtServer if given.server == "OrtServer" else ModelServer
         deployment.deploy(Settings(paths=(str(given.program),), cpus=2), server)

@@ -114,8 +114,10 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
     _on_signals(ended)  # what Ray begins it has to end: in the middle of that, an exception would be lost in it
     try:
         with working("starting", quiet=given.quiet):
-            deployment.start(listening)
+            deployment.start_ray(listening)
             _on_signals(ended)  # Ray has set its own, which end the process with a trace
+            if not ended.is_set():
+                deployment.start_proxies(listening)
             if ended.is_set():
                 raise KeyboardInterrupt
             deployment.deploy(settings)

@@ -141,14 +141,13 @@ def prepare(listening: Listening, most_bytes: int) -> None:
         os.environ.setdefault(name, str(value))
 
 
-def start(listening: Listening) -> None:
-    """Start Ray, or join the cluster that RAY_ADDRESS names, and start Serve's proxies. `prepare` comes before.
+def start_ray(listening: Listening) -> None:
+    """Start Ray, or join the cluster that RAY_ADDRESS names; `prepare` comes before. Ray sets its own handlers of signals.
 
     Raises:
         ModelError: Ray cannot be started or joined.
     """
     import ray
-    from ray import serve
 
     address = os.environ.get("RAY_ADDRESS", "local")  # without one, Ray would join whatever runs on this machine
     options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
@@ -159,6 +158,17 @@ def start(listening: Listening) -> None:
     except Exception as error:  # Ray raises bare ones where a process of its own is late
         hint = "see ray status; on a busy machine, try again"
         raise ModelError(f"Ray does not start: {error}", where=address, hint=hint) from error
+
+
+def start_proxies(listening: Listening) -> None:
+    """Start what listens; `start_ray` comes before.
+
+    Raises:
+        ModelError: It does not start.
+    """
+    import ray
+    from ray import serve
+
     http: dict[str, Any] = {"host": listening.host, "port": listening.port}
     if listening.tls_cert:
         http |= {"ssl_certfile": listening.tls_cert, "ssl_keyfile": listening.tls_key}

@@ -178,7 +178,9 @@ class ModelServer(GrpcMethods):
         if old is not None and old.file == file:
             return
         if not file.is_program:
-            hint = "compile it to a .hipdnn file, or start the server again"
+            hint = (
+                "start the server again" if file.folder else "compile it to a .hipdnn file, or start the server again"
+            )
             raise ModelError("models are compiled when the server is started", where=file.source, hint=hint)
         loop, threads = asyncio.get_running_loop(), own_threads()
         if file.folder:
