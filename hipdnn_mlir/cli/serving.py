@@ -67,9 +67,12 @@ def _of_decoder(given: SimpleNamespace, file: ModelFile) -> tuple[dict[str, Any]
     from ..generate.decoder import length_of
     from ..generate.model_file import ModelFile as DecoderFile
     from ..generate.paged_decoder import PAGE_ROWS
+    from ..generate.tokenizer import Tokenizer
+    from ..serving.chat_template import ChatTemplate
     from ..serving.texts import pages
 
     config = read_config(Path(file.folder))
+    Tokenizer(Path(file.folder)), ChatTemplate(Path(file.folder))  # what is wrong with them is told before compiling
     length = length_of(config, given.max_length)
     count = pages(given.max_running, length)
     shapes, buckets = DecoderFile(config).paged_sizes(given.target, given.max_running, length, count, PAGE_ROWS)
