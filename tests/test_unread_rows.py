@@ -127,6 +127,19 @@ def test_a_branch_reads_all_rows() -> None:
     assert check(b.model({b.op("Relu", value): [2, WIDTH], chosen: [2, TOKENS, WIDTH]}), 2) == {TOKENS}
 
 
+@pytest.mark.parametrize("axis", [None, 2, 1], ids=["one scale", "of columns", "of rows"])
+def test_products_of_quantized_rows(axis: int | None) -> None:
+    b = GraphBuilder("quantized", opset=17)
+    x = b.input("x", [2, TOKENS, WIDTH])
+    count = {None: [], 1: [TOKENS], 2: [WIDTH]}[axis]
+    scale, zero = b.constant(np.full(count, 0.02), np.float32), b.constant(np.full(count, 3), np.int8)
+    axes = {} if axis is None else {"axis": axis}
+    codes = b.op("QuantizeLinear", x, scale, zero, **axes)
+    inner = b.op("MatMul", b.op("DequantizeLinear", codes, scale, zero, **axes), b.normal([WIDTH, HIDDEN], 0.25))
+    y = b.op("Gather", b.op("Erf", inner), b.constant(7, np.int64), axis=1)
+    assert check(b.model({y: [2, HIDDEN]}), 2) == {1}
+
+
 def test_a_dim_that_is_taken_away_without_a_name_stays() -> None:
     b = GraphBuilder("squeezed", opset=17)
     product = b.op("MatMul", b.input("x", [1, TOKENS, WIDTH]), b.normal([WIDTH, HIDDEN], 0.25))

@@ -160,6 +160,12 @@ def _norm(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: in
     return [axis, *[None] * (len(operands) - 1)] if axis < first else None
 
 
+def _quantize(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
+    scale = operands[1]
+    is_apart = prod(scale) == 1 or (len(scale) == 1 and attributes_of(node).get("axis", 1) % len(result) != axis)
+    return [axis, *[None] * (len(operands) - 1)] if is_apart else None
+
+
 def _softmax(node: onnx.NodeProto, _: Sequence[Dims], result: Dims, axis: int) -> Axes:
     return [axis] if axis != attributes_of(node).get("axis", -1) % len(result) else None
 
@@ -198,6 +204,7 @@ _ELEMENTWISE = (
 _RULES: dict[str, Callable[[onnx.NodeProto, Sequence[Dims], Dims, int], Axes]] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _norm),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantize),
     "Softmax": _softmax,
     "MatMul": _matmul,
     "Gemm": _gemm,
