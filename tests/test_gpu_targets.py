@@ -50,10 +50,10 @@ def test_every_argument_of_code_is_a_tensor_of_its_kernel() -> None:
     ("precision", "s", "d", "is_fused"),
     [
         ("f16", 16, 32, True),
-        ("f16", 16, 16, False),
+        ("f16", 16, 16, True),
         ("bf16", 10, 64, True),
         ("model", 16, 64, False),
-        ("f16", 10, 32, False),
+        ("f16", 10, 32, True),
         ("f16", 520, 64, True),
         ("f16", 513, 64, False),
     ],
