@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import onnx
@@ -91,7 +92,9 @@ def slim_models(
             drop_contradicted(slim)
         folded = decompose_and_fold([slim for slim, _ in prepared])
         folded = [replace(found, model=write_choices(found.model)) for found in folded]
-        for simplify in (without_gathers_in_order, without_unread_columns, without_unread_rows):
+        is_fixed = all(static_dims(value) is not None for value in model.graph.input)
+        without_rows = partial(without_unread_rows, has_fixed_sizes=is_fixed)
+        for simplify in (without_gathers_in_order, *([without_unread_columns] if is_fixed else ()), without_rows):
             simple = [simplify(found.model) for found in folded]
             if len({tuple((node.op_type, *node.input) for node in model.graph.node) for model in simple}) == 1:
                 folded = [replace(found, model=model) for found, model in zip(folded, simple, strict=True)]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx
 
+from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .graph_edits import GraphEdits
 from .shape_inference import attributes_of
@@ -15,6 +16,8 @@ from .subgraphs import subgraphs
 
 _SHARE = 2
 """At least one row in so many is left out, or nothing changes."""
+_WITH_AXES = 3
+"""Operands of Slice behind its data: starts, ends, axes."""
 
 
 class Rows(NamedTuple):
@@ -28,7 +31,7 @@ Axes = Sequence[int | None] | None
 """Per operand of a node the axis whose elements make those of an axis of the result, None for one that is read whole; None: all are."""
 
 
-def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
+def without_unread_rows(model: onnx.ModelProto, *, has_fixed_sizes: bool) -> onnx.ModelProto:
     """The model in which what one Gather or Slice alone takes a part of is computed for that part.
 
     That part is followed from its reader to where something reads all rows: through elementwise operators, norms, softmax, products and
@@ -38,12 +41,14 @@ def without_unread_rows(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Args:
         model: with static dims and inferred shapes, which are those of the result, too; not modified.
+        has_fixed_sizes: they are the model's. Else it is looked at for some sizes of many, of which all have to change alike: what is
+            taken is one row, counted from the first one.
     """
-    if not any(node.op_type in ("MatMul", "Gemm") for node in _Rows(model.graph).cut):
+    if not any(node.op_type in ("MatMul", "Gemm") for node in _Rows(model.graph, has_fixed_sizes).cut):
         return model
     made = onnx.ModelProto()
     made.CopyFrom(model)
-    _Rows(made.graph).rewrite()
+    _Rows(made.graph, has_fixed_sizes).rewrite()
     return made
 
 
@@ -54,8 +59,9 @@ class _Rows:
         cut: the nodes that need not compute all rows.
     """
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
+    def __init__(self, graph: onnx.GraphProto, has_fixed_sizes: bool) -> None:
         self._edits = GraphEdits(graph)
+        self._has_fixed_sizes = has_fixed_sizes
         self._wanted: dict[str, Rows | None] = {value.name: None for value in graph.output}
         self._takes: list[onnx.NodeProto] = []
         self.cut: list[onnx.NodeProto] = []
@@ -85,21 +91,20 @@ class _Rows:
         if not dims or node.op_type not in ("Gather", "Slice"):
             return None
         constants = [self._edits.array(name) for name in node.input[1:]]
-        numbers = [array.reshape(-1) for array in constants if array is not None and array.size]
-        if len(numbers) < len(constants):
+        numbers = [array for array in constants if array is not None and array.size]
+        if len(numbers) < len(constants) or not (self._has_fixed_sizes or _is_one_row(node, numbers)):
             return None
         if node.op_type == "Gather":
             axis = attributes_of(node).get("axis", 0) % len(dims)
-            read = range(int(numbers[0].min()), int(numbers[0].max()) + 1)
-        elif (
-            len(numbers) > 2 and all(array.size == 1 for array in numbers) and (len(numbers) == 3 or numbers[3][0] == 1)
-        ):
-            axis = int(numbers[2][0]) % len(dims)
-            read = range(int(numbers[0][0]), int(numbers[1][0]))
+            places = _from_the_first(numbers[0], dims[axis])
+            first, end = int(places.min()), int(places.max()) + 1
+        elif len(numbers) >= _WITH_AXES and all(array.size == 1 for array in numbers) and numbers[3:] in ([], [1]):
+            axis = int(numbers[2].item()) % len(dims)
+            first, end = (min(int(_from_the_first(array, dims[axis]).item()), dims[axis]) for array in numbers[:2])
         else:
             return None
-        is_inside = 0 <= read.start < read.stop <= dims[axis]
-        return Rows(axis, read) if is_inside and len(read) * _SHARE <= dims[axis] else None
+        is_inside = 0 <= first < end <= dims[axis]
+        return Rows(axis, range(first, end)) if is_inside and (end - first) * _SHARE <= dims[axis] else None
 
     def _axes(self, node: onnx.NodeProto, axis: int) -> Axes:
         found = [self._edits.dims(name) if name else () for name in node.input]
@@ -113,6 +118,10 @@ class _Rows:
     def rewrite(self) -> None:
         """Let the nodes compute what is read."""
         is_cut = {node.output[0] for node in self.cut}
+        for node in self._takes:
+            wanted = self._wanted[node.input[0]]
+            if node.input[0] in is_cut and wanted is not None:
+                self._take_from(node, wanted)
         for node in reversed(self.cut):
             name = node.output[0]
             wanted = self._wanted[name]
@@ -126,15 +135,35 @@ class _Rows:
                 dims = np.array(self._edits.dims(name), np.int64)
                 node.input[1] = self._edits.constant(f"{name}.dims", dims)
                 del node.attribute[:]
-        for node in self._takes:
-            wanted = self._wanted[node.input[0]]
-            if node.input[0] in is_cut and wanted is not None:
-                for index in (1,) if node.op_type == "Gather" else (1, 2):
-                    array = self._edits.array(node.input[index])
-                    assert array is not None
-                    moved = array - array.dtype.type(wanted.read.start)
-                    node.input[index] = self._edits.constant(f"{node.input[index]}.from.{wanted.read.start}", moved)
         self._edits.finish()
+
+    def _take_from(self, node: onnx.NodeProto, rows: Rows) -> None:
+        """Have a node take what it takes from an operand that is going to have some rows alone."""
+        name = node.output[0]
+        if node.op_type == "Slice":
+            numbers = (0, len(rows.read), rows.axis)
+            node.input[1:] = [
+                self._edits.constant(f"{name}.slice.{index}", np.array([number], np.int64))
+                for index, number in enumerate(numbers)
+            ]
+            return
+        places, dims = self._edits.array(node.input[1]), self._edits.dims(node.input[0])
+        assert places is not None
+        assert dims is not None
+        places = _from_the_first(places, dims[rows.axis]) - rows.read.start
+        node.input[1] = self._edits.constant(f"{name}.places", places)
+
+
+def _is_one_row(node: onnx.NodeProto, numbers: Sequence[Array]) -> bool:
+    """Whether it is one row that a Gather or Slice takes, and the same whatever the size."""
+    first = numbers[0].reshape(-1)[0]
+    last = numbers[0].max() if node.op_type == "Gather" else numbers[1].reshape(-1)[0] - 1
+    return bool(numbers[0].min() == first == last >= 0)
+
+
+def _from_the_first(places: Array, size: int) -> Array:
+    """Places along an axis, of which negative ones count from its end."""
+    return np.where(places < 0, places + size, places)
 
 
 def _names(graph: onnx.GraphProto) -> Counter[str]:
