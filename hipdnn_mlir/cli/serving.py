@@ -72,7 +72,8 @@ def _of_decoder(given: SimpleNamespace, file: ModelFile) -> tuple[dict[str, Any]
     from ..serving.texts import pages
 
     config = read_config(Path(file.folder))
-    Tokenizer(Path(file.folder)), ChatTemplate(Path(file.folder))  # what is wrong with them is told before compiling
+    for read in (Tokenizer, ChatTemplate):  # what is wrong with them is told before compiling
+        read(Path(file.folder))
     length = length_of(config, given.max_length)
     count = pages(given.max_running, length)
     shapes, buckets = DecoderFile(config).paged_sizes(given.target, given.max_running, length, count, PAGE_ROWS)

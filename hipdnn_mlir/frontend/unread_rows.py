@@ -1,6 +1,5 @@
 """Rows that nothing reads are not computed: of the last layers of a classifier, those of all tokens but one."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .graph_edits import GraphEdits
 from .shape_inference import attributes_of
-from .subgraphs import subgraphs
+from .subgraphs import reads, subgraphs
 
 _SHARE = 2
 """At least one row in so many is left out, or nothing changes."""
@@ -80,8 +79,7 @@ class _Rows:
             asked = [None if axis is None else Rows(axis, wanted.read) for axis in axes]
             self.cut.append(node)
         else:
-            for inner in subgraphs(node):
-                self._wanted.update(dict.fromkeys(_names(inner)))
+            self._wanted.update(dict.fromkeys(reads(node)))
         for name, rows in zip(node.input, asked, strict=True):
             self._wanted[name] = rows if self._wanted.get(name, rows) == rows else None
 
@@ -164,16 +162,6 @@ def _is_one_row(node: onnx.NodeProto, numbers: Sequence[Array]) -> bool:
 def _from_the_first(places: Array, size: int) -> Array:
     """Places along an axis, of which negative ones count from its end."""
     return np.where(places < 0, places + size, places)
-
-
-def _names(graph: onnx.GraphProto) -> Counter[str]:
-    """What a graph inside another one may read."""
-    found = Counter(name for node in graph.node for name in node.input)
-    for node in graph.node:
-        for inner in subgraphs(node):
-            found.update(_names(inner))
-    found.update(value.name for value in graph.output)
-    return found
 
 
 def _elementwise(_: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
