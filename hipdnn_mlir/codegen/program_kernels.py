@@ -52,7 +52,7 @@ def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
         encoding, image = "text", launch.code
     else:
         encoding, image = "base64", base64.b64encode(link_code_object(launch.code)).decode()
-    code = {
+    code: dict[str, Any] = {
         "function": launch.name,
         "grid": launch.grid,
         "block": launch.block,
@@ -60,4 +60,6 @@ def _code(launch: GpuKernel, order: Sequence[int]) -> dict[str, Any]:
         "encoding": encoding,
         "image": image,
     }
+    if launch.asks_for_shared:
+        code["shared_bytes"] = launch.shared_bytes
     return code | ({"waits": True} if find_architecture(launch.architecture).waits_in_kernels else {})

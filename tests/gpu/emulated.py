@@ -41,7 +41,7 @@ def memory_for(arrays: Sequence[Array], outs: Sequence[TensorSpec]) -> list[Arra
 
 def run_launch(launch: Launch, memory: Sequence[Array], architecture: Architecture) -> list[Array]:
     """Run a launch; returns how often each byte was written."""
-    emulator = Emulator(memory, launch.blocks, launch.threads, architecture.wave_size)
+    emulator = Emulator(memory, launch.blocks, launch.threads, architecture.wave_size, launch.shared_bytes)
     emulator.run(Kernel(module_of(launch, "k", len(memory), architecture)))
     return emulator.written
 

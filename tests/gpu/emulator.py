@@ -170,14 +170,21 @@ class Emulator:
         memory: per argument the bytes it points to.
         blocks, threads: of the grid, of a block.
         wave: threads that shuffle among themselves.
+        asked_bytes: of a block's shared memory, where the code does not declare it.
         writers: as `writers` of a launch of the same kernel before. What a thread reads that another one writes is garbage then, since it
             may have been written already: where that makes no difference to the results, the order of threads makes none.
     """
 
     def __init__(
-        self, memory: Sequence[Array], blocks: int, threads: int, wave: int, writers: Sequence[Array] = ()
+        self,
+        memory: Sequence[Array],
+        blocks: int,
+        threads: int,
+        wave: int,
+        asked_bytes: int = 0,
+        writers: Sequence[Array] = (),
     ) -> None:
-        self.memory = list(memory)
+        self.memory, self.asked_bytes = list(memory), asked_bytes
         self.blocks, self.threads, self.wave = blocks, threads, wave
         self.lanes = blocks * threads
         self.values: dict[Any, Any] = {}
@@ -203,7 +210,7 @@ class Emulator:
             elif op.name == "llvm.mlir.global":
                 found = re.search(r"array<(\d+) x i8>", str(op.attributes["global_type"]))
                 assert found
-                self.shared_bytes = int(found[1])
+                self.shared_bytes = int(found[1]) or self.asked_bytes
                 self.shared = np.full(self.blocks * self.shared_bytes, 0xAB, np.uint8)
             if op.name == "gpu.func":
                 block = op.regions[0].blocks[0]
@@ -485,9 +492,11 @@ def _element(kind: Any) -> tuple[np.dtype[Any], int]:
     return (_dtype(found[2]), int(found[1])) if found else (_dtype(kind), 1)
 
 
-def run_in_any_order(memory: Sequence[Array], blocks: int, threads: int, wave: int, kernel: Kernel) -> None:
+def run_in_any_order(
+    memory: Sequence[Array], blocks: int, threads: int, wave: int, kernel: Kernel, asked_bytes: int = 0
+) -> None:
     """One launch, where what a thread reads that another one writes is garbage; `memory` may have one array several times."""
     copies = {id(m): m.copy() for m in memory}
-    first = Emulator([copies[id(m)] for m in memory], blocks, threads, wave)
+    first = Emulator([copies[id(m)] for m in memory], blocks, threads, wave, asked_bytes)
     first.run(kernel)
-    Emulator(memory, blocks, threads, wave, first.writers[: len(memory)]).run(kernel)
+    Emulator(memory, blocks, threads, wave, asked_bytes, first.writers[: len(memory)]).run(kernel)

@@ -54,6 +54,7 @@ def run(
         kernel = code["kernels"][step["kernel"]]["code"]
         if kernel["grid"][0]:
             arguments = [places[a] for a in kernel["arguments"]]
-            run_in_any_order(arguments, kernel["grid"][0], kernel["block"][0], wave, modules[int(kernel["image"])])
+            module, asked_bytes = modules[int(kernel["image"])], kernel.get("shared_bytes", 0)
+            run_in_any_order(arguments, kernel["grid"][0], kernel["block"][0], wave, module, asked_bytes)
 
     return run_stepwise(program, feeds, run_step)

@@ -21,6 +21,7 @@ class Architecture:
         code: what a kernel is: PTX text, or an ELF object that a linker makes a code object of.
         max_threads: of one block.
         shared_bytes: shared memory that any block may have.
+        asked_shared_bytes: shared memory that a block may have whose launch asks for it.
         units: multiprocessors or compute units of a typical part: how many blocks it takes to fill one.
         waits_in_kernels: a kernel can be launched while the one in front runs, and has an instruction that waits for that one.
         rounds_to_float8: it has an instruction that makes floats of 8 bits of f32.
@@ -34,6 +35,7 @@ class Architecture:
 
     max_threads: int = 1024
     shared_bytes: int = 48 * 1024
+    asked_shared_bytes: int = 48 * 1024
     waits_in_kernels: bool = False
     rounds_to_float8: bool = False
     cluster: int = 1
@@ -62,7 +64,16 @@ ARCHITECTURES = {
             "gfx1250", "amd", 32, 256
         ),  # units as of gfx950: those of its parts were not published when this was written
         Architecture("sm_80", "nvidia", 32, 108),
-        Architecture("sm_90", "nvidia", 32, 132, waits_in_kernels=True, rounds_to_float8=True, cluster=8),
+        Architecture(
+            "sm_90",
+            "nvidia",
+            32,
+            132,
+            asked_shared_bytes=227 * 1024,
+            waits_in_kernels=True,
+            rounds_to_float8=True,
+            cluster=8,
+        ),
     )
 }
 

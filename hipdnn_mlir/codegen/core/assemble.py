@@ -17,7 +17,7 @@ class Launch:
     Attributes:
         write: writes the kernel's body; its arguments are the tensors' pointers.
         blocks, threads: of the grid, of a block; both one-dimensional. No blocks: there is nothing to launch.
-        shared_bytes: of a block's shared memory.
+        shared_bytes: of a block's shared memory; more than the architecture's `shared_bytes` is asked for at the launch.
         wide: whether positions need 64 bits.
         overwrites: as of a GpuKernel.
         resident: how many blocks one of NVIDIA's multiprocessors must have room for, which limits registers; None where that is open.
@@ -45,6 +45,7 @@ def module_of(launch: Launch, name: str, pointers: int, architecture: Architectu
         pointers,
         launch.threads,
         launch.shared_bytes,
+        launch.shared_bytes > architecture.shared_bytes,
         launch.wide,
         launch.write,
         launch.resident,
@@ -59,5 +60,13 @@ def assembled(launch: Launch, name: str, arguments: Sequence[int], architecture:
     grid, block = (launch.blocks, 1, 1), (launch.threads, 1, 1)
     overwrites = tuple(arguments[number] for number in launch.overwrites)
     return GpuKernel(
-        name, architecture.name, code, grid, block, launch.shared_bytes, tuple(arguments), overwrites=overwrites
+        name,
+        architecture.name,
+        code,
+        grid,
+        block,
+        launch.shared_bytes,
+        tuple(arguments),
+        overwrites=overwrites,
+        asks_for_shared=launch.shared_bytes > architecture.shared_bytes,
     )

@@ -381,6 +381,7 @@ def build_module(
     pointers: int,
     threads: int,
     shared_bytes: int,
+    asks_for_shared: bool,
     wide: bool,
     body: Callable[[KernelBuilder], None],
     resident: int | None = None,
@@ -394,6 +395,7 @@ def build_module(
         pointers: how many tensors it has as arguments.
         threads: of a block.
         shared_bytes: of a block's shared memory.
+        asks_for_shared: as of a `GpuKernel`.
         wide: whether positions need 64 bits.
         body: writes the kernel.
         resident: as of a `Launch`.
@@ -403,9 +405,10 @@ def build_module(
     context = ir.Context(_BUILT)
     with context, ir.Location.unknown():
         arguments = ", ".join(f"%a{i}: !llvm.ptr<{GLOBAL}>" for i in range(pointers))
+        linkage, declared = ("external", 0) if asks_for_shared else ("internal", shared_bytes)
         shared = (
-            f"llvm.mlir.global internal @{_SHARED_SYMBOL}() {{addr_space = {SHARED} : i32, alignment = 16 : i64}} : "
-            f"!llvm.array<{shared_bytes} x i8>"
+            f"llvm.mlir.global {linkage} @{_SHARED_SYMBOL}() {{addr_space = {SHARED} : i32, alignment = 16 : i64}} : "
+            f"!llvm.array<{declared} x i8>"
         )
         limit = "" if resident is None else f", nvvm.minctasm = {resident} : i32"
         limit += f", nvvm.cluster_dim = array<i32: {cluster}, 1, 1>" if cluster > 1 else ""

@@ -48,7 +48,8 @@ class GpuKernel:
         code: PTX text, or an AMDGPU object (ELF) that is still to be linked.
         grid: blocks in x, y, z; (0, 1, 1) where there is nothing to do and nothing may be launched.
         block: threads of a block in x, y, z.
-        shared_bytes: shared memory that the code declares by itself; a launch passes no dynamic shared memory.
+        shared_bytes: shared memory of a block.
+        asks_for_shared: the code does not declare that shared memory, since it is more than any block may have: a launch asks for it.
         arguments: per argument the number of the tensor (of the description, or of `Graph.operands()`) whose device pointer it is.
         preceded_by: launches that come first, on the same stream: of a scatter the copy of the data, which is left out where the data
             lies in the out's memory.
@@ -65,6 +66,7 @@ class GpuKernel:
     arguments: tuple[int, ...]
     preceded_by: tuple["GpuKernel", ...] = ()
     overwrites: tuple[int, ...] = ()
+    asks_for_shared: bool = False
 
 
 def operands_of(

@@ -4,10 +4,11 @@ A wave computes 8 units: the products of each gate are one multiplication for ev
 two neighbouring units of two rows. The state lies in shared memory; the rows' elements of a step are asked for a step ahead.
 
 More units than one block has room for are shared by a cluster of blocks. They write their parts of a state into scratch memory, wait for
-each other, and read the whole state. Weights that have no room in registers come from the cache at every step.
+each other, and read the whole state. Weights that have no room in registers lie in shared memory; those that have none there come from the
+cache at every step.
 """
 
-from math import ceil
+from math import ceil, prod
 
 from hipdnn_mlir_runtime.dtypes import BF16, F16
 
@@ -69,7 +70,7 @@ def recurrence_units_launch(found: Recurrence, architecture: Architecture) -> La
     """The only launch."""
     cluster = _cluster_for(found, architecture)
     assert cluster is not None, "takes_units has to be asked first"
-    writer = (_Writer if cluster == 1 else _ClusterWriter)(found, cluster)
+    writer = (_Writer if cluster == 1 else _ClusterWriter)(found, cluster, architecture)
     wide = is_wide(found.operands, writer.blocks * writer.threads)
     return Launch(writer.write, writer.blocks, writer.threads, writer.shared_bytes, wide, cluster=cluster)
 
@@ -79,17 +80,25 @@ class _Writer:
 
     buffers = 2
 
-    def __init__(self, found: Recurrence, cluster: int) -> None:
+    def __init__(self, found: Recurrence, cluster: int, architecture: Architecture) -> None:
         self.found, self.cluster = found, cluster
         self.inner = ceil(found.hidden / _INNER) * _INNER
         self.waves = ceil(found.hidden / cluster / _TILE)
         self.threads, self.row_blocks = self.waves * _WAVE, ceil(found.batch / _ROWS)
         self.blocks = found.directions * self.row_blocks * cluster
         self.line = self.inner + _BESIDE
-        self.shared_bytes = self.buffers * _ROWS * self.line * 2
+        self.state_bytes = self.buffers * _ROWS * self.line * 2
         room = min(_MOST_REGISTERS, _REGISTERS // self.threads) - _OTHER_REGISTERS
         self.held = self.inner if cluster == 1 else min(max(room // (2 * found.gates), 0) * _INNER, self.inner)
         """Elements of the state whose weights are in registers."""
+        room = (architecture.asked_shared_bytes - self.state_bytes) // (self._shared_words(1) * 4)
+        self.kept = min(self.held + room * _INNER, self.inner)
+        """Elements whose weights are there or in shared memory."""
+        self.shared_bytes = self.state_bytes + self._shared_words((self.kept - self.held) // _INNER) * 4
+
+    def _shared_words(self, lines: int) -> int:
+        """Of this many times `_INNER` elements of the state: two for each thread and gate."""
+        return lines * self.found.gates * self.threads * 2
 
     def write(self, b: KernelBuilder) -> None:
         """Write the kernel."""
@@ -113,6 +122,9 @@ class _Writer:
             b.i16,
         )
         held = [[self._weight(gate, k) for k in range(0, self.held, _TILE)] for gate in range(found.gates)]
+        for k in range(self.held, self.kept, _INNER):
+            for gate in range(found.gates):
+                b.store(b.shared(self.state_bytes), self._shared_at(gate, k), self._weights(gate, k))
         states = self._first(2)
         cells = self._first(3) if found.cell == "lstm" else []
         bias = [found.bias(b, self.direction, b.add(self.known, j)) for j in range(2)] if found.cell == "gru" else []
@@ -134,7 +146,7 @@ class _Writer:
             b.store(b.shared(0), at, [b.constant(0, b.i32)])
             return []
 
-        b.loop(b.thread(), self.shared_bytes // 4, self.threads, [], body)
+        b.loop(b.thread(), self.state_bytes // 4, self.threads, [], body)
         b.barrier()
         self._hand_on(b.at(0), states)
 
@@ -164,6 +176,14 @@ class _Writer:
         low, high = (b.load(self.weights, (gate * found.depth + k + j) * PANEL, b.i16)[0] for j in range(2))
         low, high = (b.op("arith.extui", [x], b.i32) for x in (low, high))
         return b.same("arith.ori", low, b.same("arith.shli", high, b.constant(16, b.i32)))
+
+    def _weights(self, gate: int, k: int) -> list[Value]:
+        return [self._weight(gate, k + more) for more in (0, _TILE)]
+
+    def _shared_at(self, gate: int, k: int) -> Value:
+        """Where this thread's words of a gate and 16 elements of the state are in shared memory, behind the state."""
+        lines = (k - self.held) // _INNER * self.found.gates + gate
+        return self.b.mul(self.b.add(self.b.thread(), lines * self.threads), 2)
 
     def _first(self, argument: int) -> list[Value]:
         """What states of this lane begin with: of two units of two rows."""
@@ -228,8 +248,12 @@ class _Writer:
                 [self.pairs.of_word(self._state_word(line, r, k + more)) for more in (0, _TILE)] for r in range(2)
             ]
             for gate, words in enumerate(held):
-                at = k // _TILE
-                row = words[at : at + 2] if k < self.held else [self._weight(gate, k + more) for more in (0, _TILE)]
+                if k < self.held:
+                    row = words[k // _TILE : k // _TILE + 2]
+                elif k < self.kept:
+                    row = b.load(b.shared(self.state_bytes), self._shared_at(gate, k), b.i32, 2)
+                else:
+                    row = self._weights(gate, k)
                 sums[gate] = self.pairs.multiplied(columns, row, sums[gate])
         return sums
 
@@ -284,17 +308,18 @@ class _ClusterWriter(_Writer):
                 at = b.add(b.mul(b.add(plane, self.row[r]), words), b.div(self.unit, 2))
                 b.store(scratch, at, [self._word(states[2 * r : 2 * r + 2])])
         b.cluster_barrier()
-        rows = min(_ROWS, found.batch)
-
-        def body(at: Value, _: list[Value]) -> list[Value]:
-            row, line = b.coordinates(at, (rows, words // _LINE))
+        dims = min(_ROWS, found.batch), words // _LINE
+        asked = []  # all before any is stored: each takes as long as a loop's turn
+        for start in range(0, prod(dims), self.threads):
+            at = b.add(b.thread(), start)
+            row, line = b.coordinates(b.least(at, prod(dims) - 1), dims)
             known = b.least(b.add(self.first, row), found.batch - 1)
             source = b.add(b.mul(b.add(plane, known), words), b.mul(line, _LINE))
             target = b.add(b.mul(row, self.line // 2), b.mul(line, _LINE))
-            b.store(b.shared(0), target, b.load(scratch, source, b.i32, _LINE))
-            return []
-
-        b.loop(b.thread(), rows * words // _LINE, self.threads, [], body)
+            asked.append((at, target, b.load(scratch, source, b.i32, _LINE)))
+        for at, target, values in asked:
+            with b.when(b.less(at, prod(dims))):
+                b.store(b.shared(0), target, values)
         b.barrier()
 
     def _line_of(self, _: Value) -> Value:

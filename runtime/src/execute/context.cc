@@ -265,8 +265,8 @@ void Context::launch(std::size_t step, const LaunchStep& action) {
   // A kernel may read what its program does not write before it waits, so the first one is behind all that its caller has queued.
   const bool overlaps = kernel.waits_itself && step != first_launch_ && hip.launch_waiting_kernel != nullptr;
   const auto launch = overlaps ? hip.launch_waiting_kernel : hip.module_launch_kernel;
-  const hipError_t status = launch(program_->function(action.kernel), blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2], 0,
-                                   current_, arguments.parameters.data(), nullptr);
+  const hipError_t status = launch(program_->function(action.kernel), blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2],
+                                   kernel.shared_bytes, current_, arguments.parameters.data(), nullptr);
   if (status == hipSuccess) return;
   const std::string failure =
       "hipModuleLaunchKernel(step " + program_->program().steps()[step].name + "): " + describe_kernel_failure(hip, status);

@@ -75,6 +75,7 @@ void check_code(records::Code<Concrete> code, Kernel& kernel, const Place& place
     kernel.arguments.push_back(check_index(code.arguments[i], kernel.operands.size(), Place(arguments, i)));
   }
   kernel.waits_itself = code.waits;
+  kernel.shared_bytes = static_cast<std::uint32_t>(code.shared_bytes);
   kernel.image = code.encoding == Encoding::text ? std::move(code.image) : decode_base64(code.image, Place(place, "image"));
 }
 

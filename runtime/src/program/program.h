@@ -87,6 +87,8 @@ struct Kernel {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   /// Whether its code waits for the kernels in front before it touches what they may have written: it may be launched while they still run.
   bool waits_itself = false;
+  /// Shared memory of a block that the launch asks for.
+  std::uint32_t shared_bytes = 0;
   /// Where the image is code for a GPU.
   std::string described;
 

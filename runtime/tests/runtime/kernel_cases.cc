@@ -87,7 +87,7 @@ void test_code_is_read_when_well_formed() {
   check::equal(kernel.symbol, std::string("k"));
   check::that(kernel.image == std::string("\0\1\2\xff", 4), "the image is decoded");
   check::that(kernel.arguments == std::vector<std::size_t>{2, 0, 1}, "arguments in the code's order");
-  check::that(!kernel.waits_itself, "nothing is said");
+  check::that(!kernel.waits_itself && kernel.shared_bytes == 0, "nothing is said");
   check::that(kernel.grid == std::array<std::uint32_t, 3>{2, 1, 1} && kernel.block == std::array<std::uint32_t, 3>{64, 1, 1}, "sizes of the launch");
 }
 
@@ -101,6 +101,7 @@ void test_code_is_refused_when_a_field_is_wrong() {
       {{"/code/block/0", 1025}, "program.kernels[0].code.block[0]: expected an integer from 1 to 1024, got 1025"},
       {{"/code/arguments/0", 3}, "program.kernels[0].code.arguments[0]: expected an integer from 0 to 2, got 3"},
       {{"/code/waits", 1}, "program.kernels[0].code.waits: expected true or false"},
+      {{"/code/shared_bytes", -1}, "program.kernels[0].code.shared_bytes: expected an integer from 0 to 2147483647, got -1"},
       {{"/code/encoding", "hex"}, "program.kernels[0].code.encoding: expected one of \"text\", \"base64\""},
       {{"/code/image", "A*=="}, "program.kernels[0].code.image: expected base64"},
   };
