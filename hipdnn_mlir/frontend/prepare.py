@@ -26,6 +26,7 @@ from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
 from .quantized_moves import move_integers
+from .repeated_weights import without_repeated_weights
 from .shape_inference import SizesContradictError, drop_contradicted, static_dims
 from .sizing_inputs import sizing_inputs
 from .sizing_rules import Numbers
@@ -94,7 +95,9 @@ def slim_models(
         folded = [replace(found, model=write_choices(found.model)) for found in folded]
         is_fixed = all(static_dims(value) is not None for value in model.graph.input)
         without_rows = partial(without_unread_rows, has_fixed_sizes=is_fixed)
-        for simplify in (without_gathers_in_order, *([without_unread_columns] if is_fixed else ()), without_rows):
+        made_of_weights = [{*weights, *found.large} for (_, weights), found in zip(prepared, folded, strict=True)]
+        once = partial(without_repeated_weights, weights=set().union(*made_of_weights))
+        for simplify in (without_gathers_in_order, *([without_unread_columns] if is_fixed else ()), without_rows, once):
             simple = [simplify(found.model) for found in folded]
             if len({tuple((node.op_type, *node.input) for node in model.graph.node) for model in simple}) == 1:
                 folded = [replace(found, model=model) for found, model in zip(folded, simple, strict=True)]

@@ -1,15 +1,14 @@
 """Rows that nothing reads are not computed: of the last layers of a classifier, those of all tokens but one."""
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import onnx
 
 from ..ops.evaluate import Array
-from ..ops.strides import Dims
 from .graph_edits import GraphEdits
+from .kept_axes import Axes, axes_read
 from .shape_inference import attributes_of
 from .subgraphs import reads, subgraphs
 
@@ -24,10 +23,6 @@ class Rows(NamedTuple):
 
     axis: int
     read: range
-
-
-Axes = Sequence[int | None] | None
-"""Per operand of a node the axis whose elements make those of an axis of the result, None for one that is read whole; None: all are."""
 
 
 def without_unread_rows(model: onnx.ModelProto, *, has_fixed_sizes: bool) -> onnx.ModelProto:
@@ -105,13 +100,7 @@ class _Rows:
         return Rows(axis, range(first, end)) if is_inside and (end - first) * _SHARE <= dims[axis] else None
 
     def _axes(self, node: onnx.NodeProto, axis: int) -> Axes:
-        found = [self._edits.dims(name) if name else () for name in node.input]
-        result = self._edits.dims(node.output[0])
-        rule = _RULES.get(node.op_type) if not node.domain else None
-        if rule is None or result is None:
-            return None
-        dims = [each for each in found if each is not None]
-        return rule(node, dims, result, axis) if len(dims) == len(found) else None
+        return axes_read(node, self._edits, axis)
 
     def rewrite(self) -> None:
         """Let the nodes compute what is read."""
@@ -162,69 +151,3 @@ def _is_one_row(node: onnx.NodeProto, numbers: Sequence[Array]) -> bool:
 def _from_the_first(places: Array, size: int) -> Array:
     """Places along an axis, of which negative ones count from its end."""
     return np.where(places < 0, places + size, places)
-
-
-def _elementwise(_: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    places = [axis - len(result) + len(dims) for dims in operands]
-    return [
-        place if place >= 0 and dims[place] == result[axis] else None
-        for place, dims in zip(places, operands, strict=True)
-    ]
-
-
-def _norm(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    first = attributes_of(node).get("axis", -1) % len(result)
-    return [axis, *[None] * (len(operands) - 1)] if axis < first else None
-
-
-def _quantize(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    scale = operands[1]
-    is_apart = prod(scale) == 1 or (len(scale) == 1 and attributes_of(node).get("axis", 1) % len(result) != axis)
-    return [axis, *[None] * (len(operands) - 1)] if is_apart else None
-
-
-def _softmax(node: onnx.NodeProto, _: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    return [axis] if axis != attributes_of(node).get("axis", -1) % len(result) else None
-
-
-def _matmul(_: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    left, right = operands
-    is_of_rows = axis == len(result) - 2 and len(left) > 1 and len(right) > 1
-    return [len(left) - 2, None] if is_of_rows else None
-
-
-def _gemm(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    if axis != 0 or attributes_of(node).get("transA", 0):
-        return None
-    return [0, None, *(_elementwise(node, operands[2:], result, axis) or ())]
-
-
-def _transpose(node: onnx.NodeProto, _: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    return [int(attributes_of(node).get("perm", list(reversed(range(len(result)))))[axis])]
-
-
-def _reshape(node: onnx.NodeProto, operands: Sequence[Dims], result: Dims, axis: int) -> Axes:
-    dims, *more = operands
-    if 0 in result or (node.op_type == "Squeeze" and not more):  # that would take the axis away
-        return None
-    before = prod(result[:axis])
-    for place, size in enumerate(dims):
-        if size == result[axis] and prod(dims[:place]) == before:
-            return [place, *[None] * len(more)]
-    return None
-
-
-_ELEMENTWISE = (
-    "Abs", "Add", "Cast", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Max",
-    "Min", "Mish", "Mul", "Neg", "Not", "Pow", "Reciprocal", "Relu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Swish", "Tanh", "Where",
-)  # fmt: skip
-_RULES: dict[str, Callable[[onnx.NodeProto, Sequence[Dims], Dims, int], Axes]] = {
-    **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _norm),
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantize),
-    "Softmax": _softmax,
-    "MatMul": _matmul,
-    "Gemm": _gemm,
-    "Transpose": _transpose,
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze"), _reshape),
-}

@@ -105,16 +105,18 @@ def _refuses_fusion(graph: Graph) -> str | None:
     in_group = graph.tensors[graph.nodes[0].inputs[A.OPERATION_CONVOLUTION_FORWARD_W]].dims[1]
     if in_group > 1 and image.dims[1] >= _MANY_GROUPS * in_group:
         return f"has an epilogue behind a convolution of {image.dims[1] // in_group} groups"
-    if any(
-        _is_of_all_images(graph.tensors[index], result) for node in graph.nodes[1:] for index in node.inputs.values()
-    ):
-        return "has an epilogue with a value of each pixel that all images share"
+    if any(_is_repeated(graph.tensors[index], result) for node in graph.nodes[1:] for index in node.inputs.values()):
+        return "has an epilogue with a value that is repeated along other dims than images and pixels together"
     return None if (reach := _reach(graph)) <= _FARTHEST else f"has an epilogue behind a filter of {reach + 1} pixels"
 
 
-def _is_of_all_images(tensor: Tensor, result: Tensor) -> bool:
-    """Whether a tensor, such as an embedding of positions, has pixels but no images: cuDNN 9.19 proposes nothing for that."""
-    return tensor.value is None and tensor.dims[0] == 1 < result.dims[0] and prod(tensor.dims[2:]) > 1
+def _is_repeated(tensor: Tensor, result: Tensor) -> bool:
+    """Whether a tensor is neither whole nor one number for each channel or all of them: cuDNN 9.19 proposes nothing for that.
+
+    Embeddings of positions are the same for all images, gates of channels for all pixels of an image.
+    """
+    of_channels = [dims[:1] + dims[2:] for dims in (tensor.dims, result.dims)]
+    return tensor.value is None and prod(of_channels[0]) > 1 and of_channels[0] != of_channels[1]
 
 
 def _reach(graph: Graph) -> int:
