@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from hipdnn_mlir_runtime.abi import Attribute, AttributeType, Descriptor, Pointwise
@@ -72,7 +73,10 @@ class Node:
 
 @dataclass
 class Graph:
-    """Nodes in topological order over a list of tensors; `compute` is the accumulation type."""
+    """Nodes in topological order over a list of tensors; `compute` is the accumulation type.
+
+    It is not changed any more once its texts have been read.
+    """
 
     compute: DType
     tensors: list[Tensor] = field(default_factory=list)
@@ -109,25 +113,34 @@ class Graph:
                 seen.setdefault(index)
         return list(seen)
 
-    def descriptors(self) -> list[JsonDescriptor]:
-        """Encode as the descriptor list of docs/program-format.md."""
+    @cached_property
+    def operands_json(self) -> str:
+        """`operands` as JSON."""
+        return _compact(self.operands())
+
+    @cached_property
+    def descriptors_json(self) -> str:
+        """The descriptor list of docs/program-format.md as JSON: equal graphs have equal texts."""
         used = self._used()
         position = {index: place for place, index in enumerate(used)}
         encoded = [_encode_tensor(self.tensors[index], uid) for uid, index in enumerate(used, 1)]
         encoded += [_encode_node(node, position) for node in self.nodes]
         first_op = len(used)
         encoded.append(_encode_graph(self.compute, list(range(first_op, first_op + len(self.nodes)))))
-        return encoded
+        return _compact(encoded)
 
     def digest(self) -> str:
-        """First 16 hex digits of SHA-256 over the canonical descriptors: equal graphs have equal digests."""
-        canonical = json.dumps(self.descriptors(), separators=(",", ":"), sort_keys=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+        """First 16 hex digits of SHA-256 over the descriptors: equal graphs have equal digests."""
+        return hashlib.sha256(self.descriptors_json.encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:
         """Name of its executable: equal graphs have equal names."""
         return f"g_{self.digest()}"
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def json_number(value: float) -> float | str:

@@ -89,11 +89,12 @@ class _Assignment:
 
     def _reads_as_it_lies(self, graph: Graph) -> bool:
         """Whether a generated kernel reads an image of few channels."""
-        engine = self._target.engine_for(graph)
         try:
-            return few_channels(graph) is not None and engine is not None and engine.is_generated
+            few_channels(graph)
         except Refusal:
             return False
+        engine = self._target.engine_for(graph)
+        return engine is not None and engine.is_generated
 
     def _launch(self, region: LaunchOp) -> None:
         """A map, a border and a resize follow their operands; other kernels write C order."""

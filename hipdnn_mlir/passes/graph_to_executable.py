@@ -1,6 +1,5 @@
 """hipdnn-graph-to-executable: graphs on buffers become backend descriptors; equal ones share one `hipdnn.executable`."""
 
-import json
 from itertools import product
 from typing import Any
 
@@ -153,8 +152,7 @@ def _emit(region: GraphOp) -> Graph | Reject:
 
 
 def _executable(module: ir.Operation, symbol: str, graph: Graph, engine: str, region: GraphOp) -> ExecutableOp:
-    operands, descriptors = _compact(graph.operands()), _compact(graph.descriptors())
-    texts = map(ir.StringAttr.get, (symbol, summary(graph), engine, operands, descriptors))
+    texts = map(ir.StringAttr.get, (symbol, summary(graph), engine, graph.operands_json, graph.descriptors_json))
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), region.location:
         return ExecutableOp(*texts)
 
@@ -192,7 +190,3 @@ def _stored(tensor: Tensor) -> dict[str, Any]:
         return {"dtype": tensor.dtype.name, "dims": tensor.dims, "strides": tensor.strides}
     dims = tuple(size // 2 if step == 1 else size for size, step in zip(tensor.dims, tensor.strides, strict=True))
     return {"dtype": U8.name, "dims": dims, "strides": tuple(max(step // 2, 1) for step in tensor.strides)}
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))

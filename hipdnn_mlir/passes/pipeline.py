@@ -314,8 +314,13 @@ class Runner:
         """
         for step in steps:
             start = time.perf_counter()
+            manager = build(step.passes, self._defaults)
+            manager.enable_verifier(
+                False
+            )  # behind every pass it takes a tenth of a compilation; behind every step is enough
             try:
-                build(step.passes, self._defaults).run(module)
+                manager.run(module)
+                module.verify()
             except PassError as error:
                 error.pass_name = error.pass_name or step.name
                 error.earlier = error.earlier or tuple(self.elapsed_ms)

@@ -3,6 +3,8 @@
 from torch_mlir import ir
 from torch_mlir.dialects import memref
 
+from hipdnn_mlir_runtime.errors import Reject
+
 from ..ir.blocks import functions, operations
 from ..ir.buffers import erase_allocation, hoist, storage
 from ..ir.dialect import GraphOp, RegionOp
@@ -73,15 +75,15 @@ def _is_taken(op: ir.OpView, source: ir.Value, destination: ir.Value, target: Ta
     """Whether an engine still takes a graph that writes a buffer, once it writes the place instead; anything else can."""
     if not isinstance(op, GraphOp) or source not in op.outs:
         return True
-    before, after = (
-        region_graph(op, list(map(storage, op.ins)), [storage(place if out == source else out) for out in op.outs])
-        for place in (source, destination)
-    )
-    return (
-        not isinstance(before, Graph)
-        or target.engine_for(before) is None
-        or (isinstance(after, Graph) and target.engine_for(after) is not None)
-    )
+
+    def graph(place: ir.Value) -> Graph | Reject:
+        stored = [storage(place if out == source else out) for out in op.outs]
+        return region_graph(op, list(map(storage, op.ins)), stored)
+
+    def has_engine(graph: Graph | Reject) -> bool:
+        return isinstance(graph, Graph) and target.engine_for(graph) is not None
+
+    return has_engine(graph(destination)) or not has_engine(graph(source))
 
 
 def _move_reshapes(copy: memref.CopyOp) -> memref.CopyOp:

@@ -59,7 +59,7 @@ def ask(graph: Graph) -> Answer:
     """
     if [node.type for node in graph.nodes] == _CUSTOM_OP:
         return Answer((CUSTOM_OP_ENGINE,))
-    return _answer(_compact({"name": "graph", "operands": graph.operands(), "descriptors": graph.descriptors()}))
+    return _answer(f'{{"name":"graph","operands":{graph.operands_json},"descriptors":{graph.descriptors_json}}}')
 
 
 def refuses_kernel(kernel: Kernel) -> str | None:
@@ -68,7 +68,7 @@ def refuses_kernel(kernel: Kernel) -> str | None:
     Raises:
         DeviceError: as for `open_library`.
     """
-    return _kernel_refusal(_compact(kernel.description())) or None
+    return _kernel_refusal(json.dumps(kernel.description(), separators=(",", ":"))) or None
 
 
 @lru_cache(_MOST_ANSWERS)
@@ -91,10 +91,6 @@ def _in_one_line(words: str) -> str:
     """The engines' reasons, which follow a heading, or whatever else the library says."""
     heading, *reasons = words.splitlines() or [""]
     return "; ".join(map(str.strip, reasons)) or heading
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
 
 
 class AskedRule:
