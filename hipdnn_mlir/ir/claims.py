@@ -97,13 +97,22 @@ def is_dequantization(op: ir.OpView) -> bool:
     return is_operator(op, "Dequantize")
 
 
-def _is_widened_for_one(op: ir.OpView) -> bool:
-    if not isinstance(op, torch.AtenToDtypeOp) or len(reading := readers(op.result)) != 1:
+def is_widened(op: ir.OpView) -> bool:
+    """Whether an op makes wider floats of floats."""
+    if not isinstance(op, torch.AtenToDtypeOp):
         return False
     before, after = (tensor_type(value.type).dtype for value in (op.self_, op.result))
-    row = lookup(reading[0])
-    takes = not isinstance(row, Reject) and row[0].emit is not None and row[0].move is None
-    return takes and before.is_float and after.is_float and before.bytes < after.bytes
+    return before.is_float and after.is_float and before.bytes < after.bytes
+
+
+def joins(op: ir.OpView) -> bool:
+    """Whether hipDNN has operations for an op, and it moves no data."""
+    found = lookup(op)
+    return not isinstance(found, Reject) and found[0].emit is not None and found[0].move is None
+
+
+def _is_widened_for_one(op: ir.OpView) -> bool:
+    return is_widened(op) and len(reading := readers(op.result)) == 1 and joins(reading[0])
 
 
 def _is_spread(op: ir.OpView) -> bool:

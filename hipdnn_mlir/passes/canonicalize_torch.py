@@ -22,6 +22,7 @@ from ..targets.table import find_target
 _COPIES = (torch.AtenAliasOp, torch.AtenCloneOp, torch.AtenContiguousOp, torch.AtenDetachOp, torch.AtenToDtypeOp)
 _TAKES_ALL = ("torch.aten.slice.Tensor", "GatherND")
 """Ops that change nothing where they keep the dims. ONNX's Slice and Pad keep them at some sizes of a dynamic dimension: they stay."""
+_REDUCTIONS = (torch.AtenSumDimIntListOp, torch.AtenMeanDimOp, torch.AtenAmaxOp, torch.AtenAminOp)
 _ELEMENTWISE = (
     torch.AtenAddTensorOp, torch.AtenSubTensorOp, torch.AtenMulTensorOp, torch.AtenDivTensorOp, torch.AtenWhereSelfOp,
     torch.AtenMaximumOp, torch.AtenMinimumOp,
@@ -38,6 +39,7 @@ def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
     - a broadcast whose only readers broadcast anyway: gone; a constant of one element that only they read has rank 0
     - GatherElements of positions that are the same along some dims reads them as they are, with dims of 1
     - a matmul, and the bias behind it, whose result is reshaped to more rows' dims: of operands with those dims, as its readers are
+    - a reduction that drops its dims, which its only reader puts back, keeps them, so that they may be one kernel
     - layer norm of a 16-bit x that was cast to f32 reads x itself: it is computed in f32 anyway
     - layer norm without scale or bias gets constant ones or zeros
 
@@ -54,7 +56,14 @@ def canonicalize_torch(module: ir.Operation, *, target: str = "host") -> None:
                 op.results[0].replace_all_uses_with(op.operands[0])
                 op.erase()
     rewrite_ops(
-        module, _split_alpha, _drop_broadcast, _share_positions, _drop_rank, _unflatten_matmul, _complete_layer_norm
+        module,
+        _split_alpha,
+        _drop_broadcast,
+        _share_positions,
+        _drop_rank,
+        _unflatten_matmul,
+        _keep_reduced_dims,
+        _complete_layer_norm,
     )
     for function in functions(module):
         erase_dead(function)
@@ -144,6 +153,24 @@ def _unflatten_matmul(op: torch.AtenReshapeOp | torch.AtenViewOp, rewriter: Patt
         for bias in biases:
             made = torch.aten_add_Tensor(op.result.type, made, bias.other, bias.alpha)
     rewriter.replace_op(op, [made])
+    return True
+
+
+def _keep_reduced_dims(
+    op: torch.AtenUnsqueezeOp | torch.AtenReshapeOp | torch.AtenViewOp, rewriter: PatternRewriter
+) -> bool:
+    """A reduction whose only reader puts its dims back keeps them."""
+    source = producer(op.self_)
+    if not isinstance(source, _REDUCTIONS) or argument(source.keepdim) is not False or not is_private([source], op):
+        return False
+    dims, axes = dims_of(source.self_), argument(source.dim) or ()
+    reduced = {axis % len(dims) for axis in axes}
+    if dims_of(op.result) != tuple(1 if axis in reduced else size for axis, size in enumerate(dims)):
+        return False
+    with fused_location([source, op]):
+        operands = [torch.constant_bool(True) if each == source.keepdim else each for each in source.operands]
+        made = type(source)(op.result.type, *operands)
+    rewriter.replace_op(op, made)
     return True
 
 
