@@ -32,8 +32,7 @@ def module_pass(name: str, *, after: str = "") -> Callable[[PassFunction], PassF
     """Enter the decorated function as pass `name`; its keyword-only parameters are the pass's options, all strings."""
 
     def enter(run: PassFunction) -> PassFunction:
-        keywords = [p for p in inspect.signature(run).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        PASSES[name] = ModulePass(name, run, {p.name: p.default for p in keywords}, after)
+        PASSES[name] = ModulePass(name, run, inspect.unwrap(run).__kwdefaults__ or {}, after)
         return run
 
     return enter

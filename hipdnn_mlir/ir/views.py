@@ -99,6 +99,12 @@ def is_transpose(op: ir.OpView) -> bool:
     return str(op.operation.name) == "linalg.transpose"
 
 
+def transpose_parts(transpose: ir.OpView) -> tuple[ir.Value, ir.Value, Dims]:
+    """What a `linalg.transpose` reads and writes, and the order."""
+    source, destination = transpose.operands
+    return source, destination, tuple(transpose.attributes["permutation"])
+
+
 def can_retype(value: ir.Value, source: ir.MemRefType, ignored: ir.OpView | None = None) -> bool:
     """Whether every use of `value` works when it has memref type `source`.
 
@@ -110,7 +116,7 @@ def can_retype(value: ir.Value, source: ir.MemRefType, ignored: ir.OpView | None
         for user in readers(value):
             if user == ignored or isinstance(user, RegionOp | memref.CopyOp):
                 continue
-            if is_transpose(user) and user.input == value:
+            if is_transpose(user) and user.operands[0] == value:
                 continue
             kind = view_type(user, source) if isinstance(user, VIEWS) else None
             if kind is None:

@@ -8,7 +8,7 @@ from ..ir.buffers import erase_allocation, hoist, transposed_type, transposed_vi
 from ..ir.dialect import RegionOp
 from ..ir.module_pass import module_pass
 from ..ir.view import producer
-from ..ir.views import allocation, can_retype, is_transpose, retype_uses
+from ..ir.views import allocation, can_retype, is_transpose, retype_uses, transpose_parts
 
 
 @module_pass("hipdnn-absorb-transposes")
@@ -48,7 +48,7 @@ def _uncast(value: ir.Value) -> ir.Value:
 
 def _forward(transpose: ir.OpView) -> bool:
     """Readers of the destination see a view of the source."""
-    source, destination, order = transpose.input, transpose.init, tuple(transpose.permutation)
+    source, destination, order = transpose_parts(transpose)
     kind = transposed_type(source.type, order)
     if kind is None or allocation(destination) is None or not can_retype(destination, kind, ignored=transpose):
         return False
@@ -63,7 +63,7 @@ def _forward(transpose: ir.OpView) -> bool:
 
 def _backward(transpose: ir.OpView) -> bool:
     """The writer of the source writes through a view of the destination."""
-    source, destination, order = transpose.input, transpose.init, tuple(transpose.permutation)
+    source, destination, order = transpose_parts(transpose)
     inverse = tuple(order.index(axis) for axis in range(len(order)))
     kind = transposed_type(destination.type, inverse)
     made = allocation(source)

@@ -7,7 +7,7 @@ from ..ir.blocks import functions, operations
 from ..ir.buffers import transposed_view
 from ..ir.copies import copy_buffer
 from ..ir.module_pass import module_pass
-from ..ir.views import VIEWS, is_contiguous, is_transpose
+from ..ir.views import VIEWS, is_contiguous, is_transpose, transpose_parts
 
 
 @module_pass("hipdnn-finalize-memrefs")
@@ -22,8 +22,8 @@ def finalize_memrefs(module: ir.Operation) -> None:
             match op:
                 case _ if is_transpose(op):
                     with ir.InsertionPoint(op), op.location:
-                        shown = transposed_view(op.input, tuple(op.permutation))
-                        copy_buffer(shown, op.init, op.location)
+                        source, destination, order = transpose_parts(op)
+                        copy_buffer(transposed_view(source, order), destination, op.location)
                     op.erase()
                 case memref.CopyOp() if not (is_contiguous(op.source.type) and is_contiguous(op.target.type)):
                     with ir.InsertionPoint(op):

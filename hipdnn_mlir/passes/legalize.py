@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _mlirDialectsLinalg
-from torch_mlir.dialects import _linalg_ops_gen, bufferization, func, tensor
+from torch_mlir.dialects import bufferization, func, tensor
 
 from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
 
@@ -177,9 +177,11 @@ def reshape(value: ir.Value, dims: Dims) -> ir.Value:
 def permute(value: ir.Value, order: Dims) -> ir.Value:
     """`linalg.transpose` into a new tensor."""
     empty = tensor.empty([value.type.shape[axis] for axis in order], value.type.element_type)
-    made = _linalg_ops_gen.TransposeOp([empty.type], value, empty, order)
-    _mlirDialectsLinalg.fill_builtin_region(made.operation)
-    return made.result[0]
+    permutation = {"permutation": ir.DenseI64ArrayAttr.get(order)}
+    # The class that torch-mlir has for it takes a sixtieth of a second to import, with those of all of linalg.
+    made = ir.Operation.create("linalg.transpose", [empty.type], [value, empty], permutation, regions=1)
+    _mlirDialectsLinalg.fill_builtin_region(made)
+    return made.result
 
 
 def extract(value: ir.Value, offsets: Dims, sizes: Dims, steps: Dims) -> ir.Value:

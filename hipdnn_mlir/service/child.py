@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hipdnn_mlir_runtime.errors import UNMAPPED, HipdnnMlirError, PassError, error_from_dict
 from hipdnn_mlir_runtime.options import options_of
 
 from .messages import Connection
+from .process import take
 from .reproducer import out_of_memory, with_reproducer
 from .request import Request
 
@@ -50,22 +46,19 @@ def perform_in_child(
         HipdnnMlirError: Whatever the request raised in the child, as the class it was.
         PassError: The child crashed or hung; the error names a saved reproducer.
     """
-    with tempfile.TemporaryFile() as printed:
-        ours, theirs = socket.socketpair()
-        with ours:
-            with theirs:
-                process = _start(theirs, printed)
-            try:
-                ours.settimeout(timeout_s)
-                reply = _exchange(Connection(ours), replace(request, progress=True), on_progress)
-                ending = None if reply else _ending(process)
-            except TimeoutError:
-                reply, ending = None, f"gave no answer within {timeout_s:g} s and was stopped"
-            finally:
-                process.kill()
-                process.wait()
-        printed.seek(0)
-        text = printed.read().decode(errors="replace")
+    try:
+        process = take()
+    except OSError as error:
+        hint = "see ulimit -u and ulimit -n, or compile with --in-process"
+        raise HipdnnMlirError(f"cannot start the compiler's process: {error.strerror}", hint=hint) from error
+    try:
+        process.connection.settimeout(timeout_s)
+        reply = _exchange(Connection(process.connection), replace(request, progress=True), on_progress)
+        ending = None if reply else _ending(process.popen)
+    except TimeoutError:
+        reply, ending = None, f"gave no answer within {timeout_s:g} s and was stopped"
+    finally:
+        text = process.end()
     if text:
         _log.debug("the child printed: %s", text)
     if reply is None and any(words in text for words in _OUT_OF_MEMORY):
@@ -77,24 +70,6 @@ def perform_in_child(
         raise error_from_dict(reply["error"])
     result: dict[str, Any] = reply["result"]
     return result
-
-
-def _start(connection: socket.socket, printed: IO[bytes]) -> subprocess.Popen[bytes]:
-    # The child must import the same package as its parent, installed or not, and nothing from the working directory.
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "hipdnn_mlir.service.server", str(connection.fileno())],
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=printed,
-            pass_fds=[connection.fileno()],
-            env={**os.environ, "PYTHONPATH": path},
-        )
-    except OSError as error:
-        hint = "see ulimit -u and ulimit -n, or compile with --in-process"
-        raise HipdnnMlirError(f"cannot start the compiler's process: {error.strerror}", hint=hint) from error
 
 
 def _exchange(connection: Connection, request: Request, on_progress: Progress | None) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """The compiler as a service: requests in, placements, programs and explanations out.
 
-``python -P -m hipdnn_mlir.service.server FD`` answers messages (``messages``) on a socket, one at a time in order, until the other end
-closes it. ``answer`` does the same for one message, for a host that has an interpreter in its own process.
+``python -P -m hipdnn_mlir.service.server FD [MODULE]`` answers messages (``messages``) on a socket, one at a time in order, until the other
+end closes it. ``answer`` does the same for one message, for a host that has an interpreter in its own process.
 
 A message is a UTF-8 JSON object with fields of ``Request``. A model comes as a file descriptor and as ``hipdnn_mlir.frontend.container``
 describes, or ``model`` is the path of an ONNX or ``.pt2`` file. Actions:
@@ -35,6 +35,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from hipdnn_mlir_runtime.errors import PassError
@@ -45,7 +46,7 @@ from .reproducer import as_package_error, with_reproducer
 from .request import Request
 
 _DETAIL_LIMIT_CHARS = 20_000
-_GARBAGE = 100_000
+_GARBAGE = 500_000
 """Objects after which Python looks for garbage that refers to itself; by default, of 700, that takes a tenth of a compilation."""
 _COMPILER = Compiler()
 
@@ -152,7 +153,7 @@ def _limit_memory() -> None:
 
 
 def main() -> None:
-    """Serve the socket whose file descriptor is the command line's one argument."""
+    """Serve the socket whose file descriptor is the command line's first argument, once the modules behind it are imported."""
     _limit_memory()
     gc.set_threshold(_GARBAGE)
     # An interrupt is meant for the host, which shares the terminal; its end closes the socket.
@@ -161,6 +162,9 @@ def main() -> None:
     logging.getLogger().handlers[0].setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
+        for module in sys.argv[2:]:
+            with contextlib.suppress(Exception):  # the request fails of it, too, and says so
+                import_module(module)
         serve(connection)
 
 

@@ -1,5 +1,5 @@
 """``python -m hipdnn_mlir_runtime``: the command ``hipdnn-mlir``."""
 
-from .cli.main import main
+from .cli.entry import main
 
 main()
