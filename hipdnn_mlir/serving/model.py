@@ -13,7 +13,7 @@ from hipdnn_mlir_runtime.session.session import Session
 from .batcher import Batcher
 from .metrics import Metrics
 from .repository import ModelFile
-from .rows import rows_of, run_rows
+from .rows import RowRunner, rows_of
 from .settings import Settings
 from .tensors import DATATYPES, InferRequest
 
@@ -43,7 +43,8 @@ class ServedModel:
         most = 1
         if rows is not None and (rows.are_independent or settings.max_batch_size) and rows.name:
             most = settings.max_batch_size or rows.sizes[-1]
-        run = functools.partial(run_rows, self._session, rows) if rows else functools.partial(self._session.run, None)
+        self._runner = RowRunner(self._session, rows) if rows else None
+        run = functools.partial(self._session.run, None) if self._runner is None else self._runner.run
         on_run = functools.partial(metrics.ran, file.name, file.version)
         # A CPU takes as long for padding as for rows; a GPU takes hardly longer for more of either.
         sizes = rows.sizes if rows is not None and session.device.port == "host" else ()
@@ -65,6 +66,8 @@ class ServedModel:
     async def close(self) -> None:
         """Answer what waits, and give the memory back."""
         await self._batcher.close()
+        if self._runner is not None:
+            self._runner.close()
         self._session.close()
 
     async def infer(self, request: InferRequest) -> dict[str, Array]:

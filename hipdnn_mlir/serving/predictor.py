@@ -16,7 +16,7 @@ from hipdnn_mlir_runtime.session.session import Session
 from hipdnn_mlir_runtime.session.source import Source
 
 from .resources import own_threads
-from .rows import rows_of, run_rows
+from .rows import RowRunner, rows_of
 
 Batch = Mapping[str, Array]
 
@@ -54,7 +54,8 @@ class Predictor:
             raise ModelError("bad value", where="errors", expected="'raise' or 'keep'", got=repr(errors))
         self._session = Session(program, **cast("SessionOptions", {"threads": own_threads(), **options}))
         self._name = Path(program).name if isinstance(program, str | os.PathLike) else "the program"
-        self._rows = rows_of(self._session)
+        rows = rows_of(self._session)
+        self._runner = None if rows is None else RowRunner(self._session, rows)
         self._keep = frozenset(keep)
         self._error_column = error_column if errors == "keep" else ""
         unknown = self._keep - {port.name for port in self._session.inputs}
@@ -111,11 +112,11 @@ class Predictor:
             return [
                 self._session.run(None, {name: np.asarray(columns[name][row]) for name in columns}) for row in group
             ]
-        if self._rows is None:
+        if self._runner is None:
             expected = ", ".join(f"'{port.name}' {port}" for port in self._session.inputs)
             raise ModelError("rows of other dimensions than the inputs", expected=expected)
         feeds = {name: _stacked(column, group) for name, column in columns.items()}
-        return [list(outputs) for outputs in zip(*run_rows(self._session, self._rows, feeds), strict=True)]
+        return [list(outputs) for outputs in zip(*self._runner.run(feeds), strict=True)]
 
 
 def _groups(columns: Batch, count: int) -> list[list[int]]:

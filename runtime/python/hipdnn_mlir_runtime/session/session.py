@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 from .. import _runtime
 from ..errors import ModelError
@@ -65,14 +65,20 @@ class Session:
 
     def __init__(
         self,
-        source: Source,
+        source: Source | Session,
         **options: Unpack[SessionOptions],
     ) -> None:
         self._is_closed = False
+        self._options = options
+        self._source: Source
+        self._loaded: Specializations
         self._workers: ThreadPoolExecutor | None = None
         given = checked("session", options)
         allow_code: bool = given["allow_code"]
-        program = read(source, allow_code=allow_code, trusted_key=given["trusted_key"])
+        if isinstance(source, Session):
+            program, self._source = source._loaded.program, source._source  # noqa: SLF001 - of its own class
+        else:
+            program, self._source = read(source, allow_code=allow_code, trusted_key=given["trusted_key"]), source
         settings = device_options(
             options, options.get("port") or _runtime.port_for_target(program.target), is_tf32=program.allows_tf32
         )
@@ -81,7 +87,7 @@ class Session:
 
         self._loaded = Specializations(
             self._device,
-            source,
+            self._source,
             program,
             capacity=given["max_specializations"],
             plan_cache=settings["plan_cache"],
@@ -127,6 +133,19 @@ class Session:
         self._is_closed = True
         self._workers = None
         self._loaded.close()
+
+    def again(self, **options: Unpack[SessionOptions]) -> Session:
+        """Open another session of the program, which shares the weights where it is on the CPU.
+
+        Args:
+            options: What differs from this session's.
+
+        Raises:
+            ModelError: The session is closed, or as for a session.
+            DeviceError: As for a session.
+        """
+        self._check_open()
+        return Session(self, **cast("SessionOptions", {**self._options, **options}))
 
     def get_inputs(self) -> list[Port]:
         """Return the inputs, as ONNX Runtime's sessions do: ``name``, ``type`` and ``shape`` of each."""
