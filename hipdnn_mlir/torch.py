@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from hipdnn_mlir_runtime.precision import find_precision
 from hipdnn_mlir_runtime.torch import CompiledModule
 
 from .compiler.compile import compile as compile_model
+from .frontend.pytorch.constants import Constants
 from .frontend.pytorch.subgraph import Subgraph
 from .targets.table import find_target
 
@@ -67,6 +69,14 @@ def _check(options: Mapping[str, Any]) -> None:
         checks[name](value)
 
 
+@dataclass
+class _Instance:
+    """The programs for some constants, by sizes; None where PyTorch runs the subgraph."""
+
+    constants: Constants
+    programs: dict[Any, CompiledModule | None] = field(default_factory=dict)
+
+
 class _Runner:
     """Calls a subgraph of `torch.compile`: the programs that it has become, or itself.
 
@@ -76,8 +86,7 @@ class _Runner:
     def __init__(self, subgraph: Subgraph, options: dict[str, Any]) -> None:
         self._subgraph = subgraph
         self._options = options
-        self._known: list[Any] = []
-        self._programs: dict[Any, CompiledModule | None] = {}
+        self._instances: dict[tuple[int, ...], _Instance] = {}
         self._is_dynamic = subgraph.is_dynamic
         self._has_warned = False
 
@@ -85,17 +94,24 @@ class _Runner:
         """Run once: as a program where there is one."""
         if torch.is_grad_enabled() and any(isinstance(arg, Tensor) and arg.requires_grad for arg in args):
             return self._eagerly(args, "gradients are asked for: call it under torch.no_grad()")
-        known = self._subgraph.state(args)
-        if known != self._known:
-            self._programs.clear()
-            self._known = known
+        programs = self._instance(args).programs
         key = self._subgraph.key(args, is_dynamic=self._is_dynamic)
-        if key not in self._programs:
-            if len(self._programs) >= MAX_PROGRAMS:
+        if key not in programs:
+            if len(programs) >= MAX_PROGRAMS:
                 return self._eagerly(args, f"it has {MAX_PROGRAMS} programs for other sizes")
-            self._programs[key] = self._compiled(args)
-        program = self._programs[key]
+            programs[key] = self._compiled(args)
+        program = programs[key]
         return self._subgraph.graph(*args) if program is None else program(*self._subgraph.tensors(args))
+
+    def _instance(self, args: Sequence[Any]) -> _Instance:
+        """The programs for these constants: instances of a module share its subgraphs."""
+        tensors = self._subgraph.constants(args)
+        which = tuple(map(id, tensors))
+        found = self._instances.get(which)
+        if found is None or not found.constants.are(tensors):
+            known = Constants(tensors, self._subgraph.uncounted, lambda: self._instances.pop(which, None))
+            found = self._instances[which] = _Instance(known)
+        return found
 
     def _compiled(self, args: Sequence[Any]) -> CompiledModule | None:
         tensors = tuple(self._subgraph.tensors(args))

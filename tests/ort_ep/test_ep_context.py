@@ -78,6 +78,19 @@ def test_blob_is_a_program_file_when_not_embedded(cache, tmp_path) -> None:
     np.testing.assert_allclose(hipdnn_mlir.load(file).run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
 
 
+def test_models_in_one_folder_keep_their_own_programs(cache, tmp_path) -> None:
+    model = convolution()
+    other = onnx.ModelProto()
+    other.CopyFrom(model)
+    weights = other.graph.initializer[0]
+    weights.CopyFrom(onnx.numpy_helper.from_array(-onnx.numpy_helper.to_array(weights), weights.name))
+    compile_to(tmp_path / "模型甲.onnx", model, cache, embed=False)
+    compile_to(tmp_path / "模型乙.onnx", other, cache, embed=False)
+    session = make_session(tmp_path / "模型甲.onnx", tmp_path, options=NO_COMPILER)
+    x = inputs_for(model)
+    np.testing.assert_allclose(session.run(None, x)[0], reference(model, x)[0], rtol=1e-5, atol=1e-5)
+
+
 def test_session_entries_write_a_compiled_model(cache, tmp_path) -> None:
     model = convolution()
     entries = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,6 +97,71 @@ def test_program_is_compiled_again_when_a_parameter_was_changed(compiled: list[A
     _compare(fast, module, x)
     _compare(fast, module, x)
     assert len(compiled) == 2
+
+
+def _assign(module: Any) -> None:
+    module.weight.data = torch.randn_like(module.weight)
+
+
+def _assign_transposed(module: Any) -> None:
+    module.weight.data = module.weight.data.t()
+
+
+def _write_in_inference_mode(module: Any) -> None:
+    with torch.inference_mode():
+        module.weight.copy_(torch.randn_like(module.weight))
+
+
+@pytest.mark.parametrize("change", [_assign, _assign_transposed, _write_in_inference_mode])
+def test_program_is_compiled_again_when_a_parameter_has_other_values(compiled: list[Any], change: Any) -> None:
+    module, x = nn.Linear(8, 8).eval(), torch.randn(3, 8)
+    fast = torch.compile(module, backend="hipdnn")
+    _compare(fast, module, x)
+    change(module)
+    _compare(fast, module, x)
+
+
+def test_program_is_compiled_again_when_statistics_were_updated(compiled: list[Any]) -> None:
+    module, x = nn.BatchNorm1d(8).requires_grad_(False).eval(), torch.randn(64, 8)
+    fast = torch.compile(module, backend="hipdnn")
+    _compare(fast, module, x)
+    module.train()(3 * x + 5)
+    module.eval()
+    _compare(fast, module, x)
+    _compare(fast, module, x)
+    assert len(compiled) == 2
+
+
+def test_instances_of_a_module_keep_their_programs(compiled: list[Any]) -> None:
+    layers, x = [nn.Linear(8, 8).eval() for _ in range(3)], torch.randn(3, 8)
+    pairs = [(torch.compile(layer, backend="hipdnn"), layer) for layer in layers]
+    for _ in range(2):
+        for fast, layer in pairs:
+            _compare(fast, layer, x)
+    assert len(compiled) == 3
+    with torch.no_grad():
+        layers[1].weight.mul_(2.0)
+    for fast, layer in pairs:
+        _compare(fast, layer, x)
+    assert len(compiled) == 4
+
+
+def test_programs_go_with_their_module(compiled: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Any]] = []
+    original = hipdnn_torch.CompiledModule
+
+    def watched(program: Any) -> Any:
+        module = original(program)
+        made.append(weakref.ref(module))
+        return module
+
+    monkeypatch.setattr(hipdnn_torch, "CompiledModule", watched)
+    x = torch.randn(3, 8)
+    for _ in range(2):
+        module = nn.Linear(8, 8).eval()
+        _compare(torch.compile(module, backend="hipdnn"), module, x)
+    gc.collect()
+    assert [program() is None for program in made] == [True, False]
 
 
 def test_subgraph_runs_eagerly_with_one_warning_when_it_cannot_be_compiled(compiled: list[Any]) -> None:

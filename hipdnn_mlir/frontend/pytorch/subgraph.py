@@ -8,12 +8,15 @@ import torch
 from torch import Tensor, fx, nn
 from torch.export import Dim
 
+_NORMS = (nn.functional.batch_norm, nn.functional.instance_norm)
+
 
 class Subgraph:
     """A subgraph of `torch.compile`.
 
     Attributes:
         graph: as Dynamo gave it.
+        uncounted: which of the constants are arguments of norms, whose kernels update running statistics without counting it.
 
     Args:
         graph: from Dynamo.
@@ -22,13 +25,18 @@ class Subgraph:
     def __init__(self, graph: fx.GraphModule) -> None:
         self.graph = graph
         self._placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-        self._constants = {index for index, node in enumerate(self._placeholders) if _is_constant(node)}
+        self._constants = [index for index, node in enumerate(self._placeholders) if _is_constant(node)]
+        self.uncounted = [
+            number
+            for number, index in enumerate(self._constants)
+            if any(user.target in _NORMS for user in self._placeholders[index].users)
+        ]
         self._numbers = {index for index, node in enumerate(self._placeholders) if _is_number(node)}
         values = [node.meta.get("example_value") for node in self._placeholders]
         self._tensors = [
             index
             for index, value in enumerate(values)
-            if isinstance(value, Tensor) and index not in self._constants | self._numbers
+            if isinstance(value, Tensor) and index not in self._numbers.union(self._constants)
         ]
         self._symbols = {
             str(size): (position, axis)
@@ -43,9 +51,9 @@ class Subgraph:
         """Whether sizes are open, and each number among the arguments is a size of a tensor."""
         return bool(self._symbols) and all(name in self._symbols for name in self._sizes.values())
 
-    def state(self, args: Sequence[Any]) -> list[tuple[int, int]]:
-        """What changes with the values of the constants: which tensors they are, and how often they were written to."""
-        return [(id(args[i]), 0 if args[i].is_inference() else args[i]._version) for i in sorted(self._constants)]
+    def constants(self, args: Sequence[Any]) -> list[Tensor]:
+        """The arguments that are constants."""
+        return [args[index] for index in self._constants]
 
     def tensors(self, args: Sequence[Any]) -> list[Tensor]:
         """The arguments that are no constants."""

@@ -11,6 +11,7 @@
 #include "graph_view.h"
 #include "names.h"
 #include "storage/mapped_file.h"
+#include "storage/sha256.h"
 
 namespace hipdnn_ep {
 namespace {
@@ -35,6 +36,7 @@ constexpr const char* kDomain = "com.microsoft";
 constexpr const char* kOperator = "EPContext";
 constexpr std::size_t kContainerAlignment = 64;
 constexpr std::size_t kShownPath = 200;
+constexpr std::size_t kDigitsInName = 16;
 
 std::string session_entry(const Ort& ort, const OrtSessionOptions* options, const char* key) {
   int is_there = 0;
@@ -131,9 +133,12 @@ fs::path compiled_model_path(const ContextSettings& settings, const std::string&
   return source.parent_path() / (source.stem().string() + "_ctx.onnx");
 }
 
-std::string safe_file_name(std::string name) {
+/// A name that no other program in the folder has: those of models and nodes alone differ in what file names should not have, or not at all.
+std::string program_file_name(std::string name, std::span<const std::byte> container) {
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '_' && c != '-' && c != '.'; }, '_');
-  return name;
+  hipdnn_rt::Sha256 digest;
+  digest.update(container);
+  return name + "_" + digest.hex_digest().substr(0, kDigitsInName) + ".hipdnn";
 }
 
 }  // namespace
@@ -216,7 +221,7 @@ OrtNode* make_context_node(const Ort& ort, const NodeSignature& signature, std::
       throw hipdnn_rt::Error("the compiled model's path is not known, so its programs cannot be put beside it: set ep.context_file_path, or " +
                              std::string("ep.context_embed_mode = 1"));
     }
-    const std::string file = safe_file_name(model.stem().string() + "_" + signature.node) + ".hipdnn";
+    const std::string file = program_file_name(model.stem().string() + "_" + signature.node, container);
     write_atomically((model.parent_path() / file).string(), container);
     attributes.text("ep_cache_context", file);
   }
