@@ -20,7 +20,7 @@ from hipdnn_mlir.compiler.compile import compile as compile_model
 from hipdnn_mlir.service.child import perform_in_child
 from hipdnn_mlir.service.process import start_ahead, take
 from hipdnn_mlir.service.request import Request
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PassError, UnsupportedError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, MachineError, ModelError, PassError, UnsupportedError
 
 _SABOTAGE = """
 import os, sys, time
@@ -166,7 +166,7 @@ GREEDY = {
     ),
     "propagated by onnx's inference": (
         f"(float[1] x) => (float[{B}] y) <int64[1] s = {{{B}}}> {{ c = ConstantOfShape(s) y = Add(c, x) }}",
-        ModelError,
+        MachineError,
         "takes more memory than the compiler may use",
     ),
 }
@@ -223,7 +223,7 @@ def test_memory_of_a_child_has_a_limit(small_model: Path, tmp_path: Path, sabota
 
 def test_child_whose_libraries_find_no_address_space_is_no_defect(small_model: Path, tmp_path: Path, sabotage) -> None:
     sabotage("import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20))")
-    with pytest.raises(ModelError, match="takes more memory than the compiler may use"):
+    with pytest.raises(MachineError, match="takes more memory than the compiler may use"):
         perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
     assert not (tmp_path / "x.hipdnn").exists()
 
@@ -276,7 +276,7 @@ def test_child_that_dies_for_want_of_memory_is_no_defect(
     words: str, small_model: Path, tmp_path: Path, sabotage
 ) -> None:
     sabotage(f"os.write(2, b'{words}'); os.abort()")
-    with pytest.raises(ModelError, match="takes more memory than the compiler may use"):
+    with pytest.raises(MachineError, match="takes more memory than the compiler may use"):
         perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
 
 

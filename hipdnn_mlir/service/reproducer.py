@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError, PassError, is_out_of_memory
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, MachineError, ModelError, PassError, is_out_of_memory
 from hipdnn_mlir_runtime.pytorch import SUFFIX
 
 from .request import Request
@@ -44,7 +44,7 @@ def as_package_error(
     if isinstance(error, OSError):
         where = error.filename or (request.where if request is not None else "")
         hint = "raise the limit of a file's size (ulimit -f)" if error.errno == errno.EFBIG else None
-        return ModelError(error.strerror or str(error), where=str(where) or None, hint=hint)
+        return MachineError(error.strerror or str(error), where=str(where) or None, hint=hint)
     invalid = _invalid_model(request, descriptors) if request is not None else None
     if invalid is not None:
         _log.debug("what it ended in", exc_info=error)
@@ -70,9 +70,9 @@ def _invalid_model(request: Request, descriptors: Sequence[int]) -> ModelError |
     return None
 
 
-def out_of_memory(where: str | None = None) -> ModelError:
+def out_of_memory(where: str | None = None) -> MachineError:
     """The error of a model that takes more memory than there is."""
-    return ModelError(
+    return MachineError(
         "compiling it takes more memory than the compiler may use",
         where=where,
         expected="half of this machine's memory, or what ulimit -d or -v says, if that is less",

@@ -163,6 +163,14 @@ def test_model_is_found_again_whatever_order_onnxruntime_shows_it_in(tmp_path) -
     assert len(cached(tmp_path, "hipdnn")) == len(cached(tmp_path, "json")) == 1
 
 
+def test_what_the_machine_lacks_is_not_kept_as_a_refusal(tmp_path) -> None:
+    model = convolution(["n", 3, 8, 8])
+    make_session(model, tmp_path, options={"dump_ir": "/proc/x"})
+    assert not cached(tmp_path, "refused")
+    make_session(model, tmp_path)
+    assert cached(tmp_path, "hipdnn")
+
+
 def test_other_weights_are_another_program(tmp_path) -> None:
     first, second = convolution(), convolution()
     second.graph.initializer[1].raw_data = np.full(8, 7, np.float32).tobytes()

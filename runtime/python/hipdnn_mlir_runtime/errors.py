@@ -124,6 +124,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
+class MachineError(HipdnnMlirError):
+    """The machine has not what it takes just now: memory, room on a disk, a folder to write to. That says nothing of the model."""
+
+
 class ModelError(HipdnnMlirError):
     """The user's model, inputs or arguments are wrong."""
 
@@ -344,6 +348,7 @@ _CLASSES: Mapping[str, type[HipdnnMlirError]] = {
     cls.__name__: cls
     for cls in (
         HipdnnMlirError,
+        MachineError,
         ModelError,
         DynamicDimensionError,
         StaticDimensionsError,

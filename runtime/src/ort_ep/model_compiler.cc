@@ -27,6 +27,9 @@ constexpr const char* kPlaced = "json";
 constexpr const char* kCompiled = "hipdnn";
 constexpr const char* kRefused = "refused";
 
+/// What the machine has not just now; another session may find it.
+constexpr const char* kMachineError = "MachineError";
+
 /// Whether the compiler understood a model and says that this one cannot be.
 bool is_about_the_model(const CompilerError& error) {
   constexpr std::array kKinds{"DynamicDimensionError", "StaticDimensionsError", "ModelError", "UnsupportedError"};
@@ -237,9 +240,9 @@ CompiledModel ModelCompiler::compile_dynamic(const EncodedModel& model, const st
   try {
     return request_program(key, write_image(model), name, {});
   } catch (const CompilerError& error) {
-    if (!is_about_the_model(error)) throw;
+    if (!is_about_the_model(error) && error.kind() != kMachineError) throw;
     const NoDynamicProgram refused(error.what());
-    store_json(key, kRefused, {{"reason", refused.what()}});
+    if (error.kind() != kMachineError) store_json(key, kRefused, {{"reason", refused.what()}});
     throw refused;
   }
 }
