@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,12 @@ import pytest
 import hipdnn_mlir
 import models
 from conftest import Command
+from hipdnn_mlir.report.explain import Explanation
+from hipdnn_mlir.report.explain_placement import write_explanation
+from hipdnn_mlir.report.page.write_page import write_page
+from hipdnn_mlir.report.partitioned import write_partitioned
+from hipdnn_mlir_runtime.cli.arrays import write_arrays
+from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 FILE_LIMIT = 4096
 KILLS = 25
@@ -47,6 +53,27 @@ def test_full_disk_is_one_line_and_leaves_nothing(small_model: Path, tmp_path: P
     assert "m.hipdnn: cannot write: File too large" in printed
     assert printed.count("\n") == 1, printed
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_stay_as_they_were_when_the_disk_is_full(small_program: Path, tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    path.write_text("old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    writers: list[Callable[[], object]] = [
+        lambda: write_page(small_program, path),
+        lambda: write_partitioned(small_program, path),
+        lambda: write_explanation(str(path), "m", Explanation([], [], [], target="host")),
+        lambda: write_arrays(path, {"x": np.zeros(FILE_LIMIT)}),
+    ]
+    for write in writers:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+        try:
+            with pytest.raises(HipdnnMlirError, match="old: cannot write: File too large; free some space"):
+                write()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("most", [6, 7, 8])

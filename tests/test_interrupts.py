@@ -72,10 +72,21 @@ class Finder:
 sys.meta_path.insert(0, Finder())
 """
 """Stays where it is when a module is first asked for."""
+_WRITTEN = """
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def replace(self, target):
+    os.symlink("/proc/%d" % os.getpid(), {started!r})
+    time.sleep(600)
+if "{mark}" in sys.orig_argv:
+    pathlib.Path.replace = replace
+"""
+"""Stays where it is when the program is written, but has not got its name."""
 MOMENTS = {
-    "the child starts": ("hipdnn_mlir_runtime.errors", "hipdnn_mlir.service.server"),
-    "the child compiles": ("torch_mlir", "hipdnn_mlir.service.server"),
-    "this process compiles": ("torch_mlir", "--in-process"),
+    "the child starts": (_SLOW, "hipdnn_mlir_runtime.errors", "hipdnn_mlir.service.server"),
+    "the child compiles": (_SLOW, "torch_mlir", "hipdnn_mlir.service.server"),
+    "the child writes": (_WRITTEN, "", "hipdnn_mlir.service.server"),
+    "this process compiles": (_SLOW, "torch_mlir", "--in-process"),
 }
 
 
@@ -83,11 +94,11 @@ MOMENTS = {
 def test_compiling_ends_with_all_that_it_has_started_when_it_is_interrupted(
     moment: str, small_model: Path, tmp_path: Path
 ) -> None:
-    module, mark = MOMENTS[moment]
+    prelude, module, mark = MOMENTS[moment]
     scratch, work, started = tmp_path / "scratch", tmp_path / "work", tmp_path / "started"
     scratch.mkdir()
     work.mkdir()
-    (tmp_path / "sitecustomize.py").write_text(_SLOW.format(module=module, mark=mark, started=str(started)))
+    (tmp_path / "sitecustomize.py").write_text(prelude.format(module=module, mark=mark, started=str(started)))
     command = [sys.executable, "-P", "-m", "hipdnn_mlir", "compile", small_model, "-o", work / "m.hipdnn"]
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(scratch)}
     with subprocess.Popen(

@@ -87,7 +87,8 @@ def explain(given: SimpleNamespace) -> int:
     )
     data = _perform(request, f"explaining {given.model.name}", given)
     if given.html is not None:
-        from ..report.page.document import write_text
+        from hipdnn_mlir_runtime.atomic_file import write_text
+
         from ..report.page.explanation_page import explanation_html
 
         write_text(given.html, explanation_html(given.model.stem, data))

@@ -13,6 +13,7 @@ from typing import Literal
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
+from hipdnn_mlir_runtime.atomic_file import write_text
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, PassError, meant
 from hipdnn_mlir_runtime.precision import TF32, UNCHANGED
 
@@ -349,7 +350,7 @@ class Runner:
             return
         self._dump_ir.mkdir(parents=True, exist_ok=True)
         path = self._dump_ir / f"{next(self._numbers):02d}-{step.name}.mlir"
-        path.write_text(module_text(module, large_elements_limit=16))
+        write_text(path, module_text(module, large_elements_limit=16))
         logger.info("wrote %s", path)
 
 

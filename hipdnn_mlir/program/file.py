@@ -1,7 +1,6 @@
 """Writes and reads `model.hipdnn`: safetensors with the program in its metadata."""
 
 import json
-import secrets
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from hipdnn_mlir_runtime.atomic_file import written
 from hipdnn_mlir_runtime.dtypes import of_numpy
-from hipdnn_mlir_runtime.errors import HipdnnMlirError, ProgramError
+from hipdnn_mlir_runtime.errors import ProgramError
 
 from ..ops.evaluate import Array
 from .checksum import WORD_BYTES, checksum, to_text
@@ -37,28 +37,8 @@ def write(path: Path, program: ProgramModel, weights: Mapping[str, Array]) -> No
     Raises:
         HipdnnMlirError: the destination cannot be written.
     """
-    if path.is_dir():
-        raise HipdnnMlirError("a folder", where=str(path), expected="the name of the file to write")
-    if path.exists() and not path.is_file():  # a device would be replaced
-        raise HipdnnMlirError("not a regular file", where=str(path), expected="the name of the file to write")
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        file = partial.open("xb")
-    except OSError as error:
-        raise HipdnnMlirError(
-            f"cannot write: {error.strerror}", where=str(path), hint="choose another folder"
-        ) from error
-    try:
-        with file:
-            write_to(file, program, weights)
-        partial.replace(path)
-    except BaseException as error:
-        partial.unlink()
-        if not isinstance(error, OSError):
-            raise
-        raise HipdnnMlirError(
-            f"cannot write: {error.strerror}", where=str(path), hint="free some space or choose another folder"
-        ) from error
+    with written(path) as file:
+        write_to(file, program, weights)
 
 
 def write_to(file: BinaryIO, program: ProgramModel, weights: Mapping[str, Array], cache_key: str = "") -> None:

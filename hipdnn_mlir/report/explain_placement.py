@@ -2,11 +2,11 @@
 
 import json
 from itertools import count
-from pathlib import Path
 
 import onnx
 
-from hipdnn_mlir_runtime.errors import ModelError, Reject
+from hipdnn_mlir_runtime.atomic_file import write_text
+from hipdnn_mlir_runtime.errors import Reject
 
 from ..placement import Placement
 from ..placement.graph import read_graph
@@ -49,16 +49,11 @@ def write_explanation(path: str, title: str, found: Explanation) -> None:
         found: the explanation.
 
     Raises:
-        ModelError: the file cannot be written.
+        HipdnnMlirError: the file cannot be written.
     """
     data = found.to_dict()
     text = explanation_html(title, data) if path.endswith(".html") else json.dumps(data, indent=1) + "\n"
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ModelError(
-            f"cannot write the explanation: {error.strerror}", where=path, hint="choose another explain_file"
-        ) from error
+    write_text(path, text)
 
 
 def _add(found: Explanation, program: ProgramModel, graphs: "count[int]", kernels: "count[int]") -> None:

@@ -15,8 +15,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from hipdnn_mlir_runtime import _runtime
+from hipdnn_mlir_runtime.atomic_file import written
 from hipdnn_mlir_runtime.dtypes import BY_NAME
-from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 from .page.sizes import Json, body_at, chosen_sizes
 from .page.steps import Operand, Step, modules_of, steps_of
@@ -45,12 +45,8 @@ def write_partitioned(program: str | Path, output: str | Path, *, sizes: Mapping
         HipdnnMlirError: The file cannot be written.
     """
     model = partitioned_model(Path(program), sizes=sizes)
-    try:
-        Path(output).write_bytes(model.SerializeToString())
-    except OSError as error:
-        raise HipdnnMlirError(
-            f"cannot write: {error.strerror}", where=str(output), hint="choose another folder"
-        ) from error
+    with written(output) as file:
+        file.write(model.SerializeToString())
 
 
 def partitioned_model(program: Path, *, sizes: Mapping[str, int] | None = None) -> onnx.ModelProto:

@@ -55,6 +55,9 @@ def perform_in_child(
         process.connection.settimeout(timeout_s)
         reply = _exchange(Connection(process.connection), replace(request, progress=True), on_progress)
         ending = None if reply else _ending(process.popen)
+    except KeyboardInterrupt:
+        process.let_go()
+        raise
     except TimeoutError:
         reply, ending = None, f"gave no answer within {timeout_s:g} s and was stopped"
     finally:

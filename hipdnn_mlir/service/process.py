@@ -16,6 +16,8 @@ _COMMANDS = frozenset({"compile", "explain", "verify"})
 _ELSEWHERE = frozenset({"--in-process", "--help", "-h"})
 """Arguments with which they do not."""
 _COMPILER = "hipdnn_mlir.compiler.compile"
+_TIDYING_TIME_S = 1
+"""What a process may take to delete its files after an interrupt; one deep in native code does not get to it."""
 
 
 class Process:
@@ -37,6 +39,12 @@ class Process:
         self.connection = connection
         self.environment = dict(os.environ)
         self._printed = printed
+
+    def let_go(self) -> None:
+        """Close the connection, and wait until it has deleted what it has half written, and ended."""
+        self.connection.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(_TIDYING_TIME_S)
 
     def end(self) -> str:
         """Stop it, and return what it printed."""

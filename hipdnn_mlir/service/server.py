@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
+from hipdnn_mlir_runtime.atomic_file import discard_partial_files
 from hipdnn_mlir_runtime.errors import PassError
 
 from .messages import Connection, close_all
@@ -120,6 +121,7 @@ def _end_with(connection: socket.socket, busy: threading.Event) -> None:
     closed.register(connection, select.POLLRDHUP)
     closed.poll()
     busy.wait()
+    discard_partial_files()
     os._exit(1)
 
 

@@ -176,5 +176,5 @@ def test_explain_file_is_a_page_when_it_is_called_html(cache, tmp_path) -> None:
 
 def test_session_fails_with_the_path_when_the_explanation_cannot_be_written(cache, tmp_path) -> None:
     path = tmp_path / "none" / "explained.json"
-    with pytest.raises(Exception, match="cannot write the explanation: No such file or directory"):
+    with pytest.raises(Exception, match="cannot write: No such file or directory"):
         make_session(convolution(), cache, options={"explain_file": str(path)})

@@ -6,11 +6,8 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from pathlib import Path
 from string import Template
 from typing import Any
-
-from hipdnn_mlir_runtime.errors import HipdnnMlirError
 
 from .layout import NODE_HEIGHT, NODE_WIDTH
 
@@ -42,20 +39,6 @@ def document(
             json.dumps({**data, "node_width": NODE_WIDTH, "node_height": NODE_HEIGHT}, separators=(",", ":"))
         ),
     )
-
-
-def write_text(path: str | Path, text: str) -> None:
-    """Write a page.
-
-    Raises:
-        HipdnnMlirError: The file cannot be written.
-    """
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise HipdnnMlirError(
-            f"cannot write: {error.strerror}", where=str(path), hint="choose another folder"
-        ) from error
 
 
 def _part(name: str) -> str:

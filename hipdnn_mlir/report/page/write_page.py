@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .document import document, write_text
+from hipdnn_mlir_runtime.atomic_file import write_text
+
+from .document import document
 from .facts import Facts, read_facts
 
 _SCRIPTS = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..atomic_file import written
 from ..errors import ModelError
 from ..precision import find_precision
 
@@ -64,7 +66,7 @@ def read_array(path: Path) -> Array:
         array = np.load(path, allow_pickle=False)
     except OSError as error:
         raise ModelError(f"cannot read the array: {error.strerror or error}", where=str(path)) from error
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ModelError(
             "not a NumPy array file",
             where=str(path),
@@ -76,23 +78,34 @@ def read_array(path: Path) -> Array:
     return array
 
 
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Read one ``.npz`` file.
+
+    Raises:
+        ModelError: The file is missing, damaged, or holds what cannot be read without running code.
+    """
+    found = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    found[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ModelError(f"cannot read the arrays: {error}", where=str(path)) from error
+    return found
+
+
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write arrays as one ``.npz`` file; it appears as a whole or not at all.
 
     Raises:
-        ModelError: The file cannot be written.
+        HipdnnMlirError: The file cannot be written.
     """
-    if path.exists() and not path.is_file():  # a device would be replaced
-        raise ModelError("not a regular file", where=str(path), expected="the name of the file to write")
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as stream:
-            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
-        partial.replace(path)
-    except OSError as error:
-        raise ModelError(f"cannot write the outputs: {error.strerror or error}", where=str(path)) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    # numpy.savez takes some names for those of its own arguments.
+    with written(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def tolerances(precision: str) -> tuple[float, float] | tuple[None, None]:

@@ -7,12 +7,12 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ... import _runtime
+from ...atomic_file import write_text
 from ...errors import ModelError
 from ..session import Session
 from .ceilings import Ceilings, measure_ceilings
@@ -190,9 +190,9 @@ class Profile:
         """Write the trace to a file, for Perfetto (https://ui.perfetto.dev) or ``chrome://tracing``.
 
         Raises:
-            OSError: The file cannot be written.
+            HipdnnMlirError: The file cannot be written.
         """
-        Path(path).write_text(json.dumps(self.trace()), encoding="utf-8")
+        write_text(path, json.dumps(self.trace()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able form."""
