@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -30,6 +31,37 @@ def test_run_writes_the_outputs_of_onnxruntime_when_inputs_are_given(
         assert got.files == [name]
         np.testing.assert_allclose(got[name], want, rtol=1e-4, atol=1e-5)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_run_reads_and_writes_whatever_names_and_types_a_model_has(command: Command, tmp_path: Path) -> None:
+    bfloat = onnx.helper.make_tensor_value_info("a=b", onnx.TensorProto.BFLOAT16, [2])
+    outputs = [
+        onnx.helper.make_tensor_value_info("file", onnx.TensorProto.FLOAT, [2]),
+        onnx.helper.make_tensor_value_info("allow_pickle", onnx.TensorProto.BFLOAT16, [2]),
+    ]
+    nodes = [
+        onnx.helper.make_node("Cast", ["a=b"], ["file"], to=onnx.TensorProto.FLOAT),
+        onnx.helper.make_node("Neg", ["a=b"], ["allow_pickle"]),
+    ]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [bfloat], outputs)), tmp_path / "m.onnx")
+    x = np.array([1.5, -2], ml_dtypes.bfloat16)
+    np.save(tmp_path / "x=1.npy", x)
+    out = tmp_path / "out.npz"
+    result = command("run", tmp_path / "m.onnx", "--input", f"a=b={tmp_path / 'x=1.npy'}", "-o", out)
+    assert result.returncode == 0, result.stderr
+    with np.load(out) as got:
+        assert got.files == ["file", "allow_pickle"]
+        np.testing.assert_array_equal(got["file"], x.astype(np.float32))
+        np.testing.assert_array_equal(got["allow_pickle"].view(x.dtype), -x)
+
+
+def test_json_has_null_for_what_is_not_finite(command: Command, tmp_path: Path) -> None:
+    b = GraphBuilder("m")
+    onnx.save(b.model({b.op("Log", b.input("x", [2])): [2]}), tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", np.array([0, 1], np.float32))
+    result = command("run", tmp_path / "m.onnx", "--input", f"x={tmp_path / 'x.npy'}", "--json")
+    (output,) = json.loads(result.stdout, parse_constant=pytest.fail)["outputs"]
+    assert (output["min"], output["max"]) == (None, 0)
 
 
 def test_run_exits_0_when_outputs_equal_the_reference(command: Command, small_model: Path) -> None:

@@ -143,6 +143,14 @@ def on_a_terminal(*arguments: object, env: dict[str, str]) -> str:
     return text.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_commands_do_their_work_when_a_stream_is_closed(closed: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hipdnn_mlir", "cache", "list", "--cache-dir", tmp_path]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=lambda: os.close(closed))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert bool(result.stdout) == (closed == 2)
+
+
 def test_terminals_get_colours_and_folded_columns(program: Path) -> None:
     shown = on_a_terminal("inspect", program, env={"COLUMNS": "100", "NO_COLOR": ""})
     assert "\x1b[1m" in shown

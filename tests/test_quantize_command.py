@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +64,9 @@ def test_without_samples_matmuls_are_quantized_in_each_run(command: Command, tmp
     [
         (None, None, "no samples"),
         ("a.npz", "other", "arrays of other names than the inputs: expected image, got other"),
-        ("a.npy", None, "not a NumPy array file"),
+        ("a.npy", None, "a.npy: not a NumPy array file"),
+        ("a.npz", None, "a.npz: cannot read the arrays"),
+        ("a.npz", "image", "a.npz: 'image': wrong array: expected f32[1,3,32,32], got f32[1]"),
     ],
 )
 def test_samples_that_do_not_fit_are_told(
@@ -76,5 +80,24 @@ def test_samples_that_do_not_fit_are_told(
         (folder / name).write_text("no array")
     result = command("quantize", small_model, "--calibrate", folder)
     assert result.returncode == 2
-    assert words.split(":", maxsplit=1)[0] in result.stderr
-    assert "Traceback" not in result.stderr
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_what_is_no_model_is_told(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").touch()
+    result = command("quantize", tmp_path / "m.onnx")
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"hipdnn-mlir: error: {tmp_path / 'm.onnx'}: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_model_stays_when_the_output_is_another_name_of_it(
+    command: Command, small_model: Path, tmp_path: Path
+) -> None:
+    model, output = tmp_path / "model.onnx", tmp_path / "output.onnx"
+    shutil.copy(small_model, model)
+    os.link(model, output)
+    assert command("quantize", model, "-o", output).returncode == 0
+    assert model.read_bytes() == small_model.read_bytes()
+    assert output.read_bytes() != small_model.read_bytes()

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
+from hipdnn_mlir_runtime.atomic_file import written
 from hipdnn_mlir_runtime.cli.main import show
 from hipdnn_mlir_runtime.cli.needs import check_folder
 from hipdnn_mlir_runtime.cli.progress import working
-from hipdnn_mlir_runtime.errors import ModelError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, MachineError, ModelError
 from hipdnn_mlir_runtime.pytorch import is_exported
 
 if TYPE_CHECKING:
     from hipdnn_mlir_runtime.cli.arrays import Array
+    from hipdnn_mlir_runtime.session.arrays import Port
 
 
 def quantize(given: SimpleNamespace) -> int:
@@ -29,22 +32,27 @@ def quantize(given: SimpleNamespace) -> int:
         hint = "export the module with torch.onnx.export, and quantize that"
         raise ModelError("ONNX Runtime quantizes ONNX models", where=str(given.model), hint=hint)
     quantizer = _quantizer()
-    samples = None if given.calibrate is None else _Samples(given.model, given.calibrate)
+    inputs = _inputs(given.model)
+    samples = None if given.calibrate is None else _Samples(inputs, given.calibrate)
     with working(f"quantizing {given.model.name}", quiet=given.quiet), tempfile.TemporaryDirectory() as scratch:
-        prepared = Path(scratch, "prepared.onnx")
+        prepared, made = Path(scratch, "prepared.onnx"), Path(scratch, "made.onnx")
         try:
             _prepare(given.model, prepared)
             common = {"per_channel": True, "reduce_range": given.reduce_range, "weight_type": quantizer.QuantType.QInt8}
             if samples is None:
-                quantizer.quantize_dynamic(prepared, output, **common)
+                quantizer.quantize_dynamic(prepared, made, **common)
             else:
                 common |= {"activation_type": quantizer.QuantType.QUInt8, "quant_format": quantizer.QuantFormat.QDQ}
-                quantizer.quantize_static(prepared, output, samples, **common)
-        except ModelError:
+                quantizer.quantize_static(prepared, made, samples, **common)
+        except HipdnnMlirError:
             raise
+        except OSError as error:
+            raise MachineError(error.strerror or str(error), where=error.filename or scratch) from error
         except Exception as error:  # of another library, which raises anything
             first = str(error).strip().splitlines() or [type(error).__name__]
             raise ModelError(f"ONNX Runtime's quantizer refuses it: {first[0]}", where=str(given.model)) from error
+        with made.open("rb") as file, written(output) as place:
+            shutil.copyfileobj(file, place)
     sizes = [path.stat().st_size for path in (given.model, output)]
     data = {
         "output": str(output),
@@ -76,16 +84,36 @@ def _prepare(model: Path, prepared: Path) -> None:
     preparation.quant_pre_process(model, prepared, skip_symbolic_shape=True)
 
 
+def _inputs(model: Path) -> dict[str, Port | None]:
+    """A model's inputs, by name; None where one is no tensor of numbers.
+
+    Raises:
+        ModelError: It is no model.
+    """
+    from hipdnn_mlir_runtime.session.arrays import Port
+
+    from ..frontend.model_file import read_model
+    from ..frontend.onnx_types import BY_ONNX
+
+    graph = read_model(model).proto.graph
+    weights = {weight.name for weight in graph.initializer}
+    found: dict[str, Port | None] = {}
+    for value in graph.input:
+        kind, tensor = BY_ONNX.get(value.type.tensor_type.elem_type), value.type.tensor_type
+        dims = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?" for dim in tensor.shape.dim]
+        if value.name not in weights:
+            has_dims = kind is not None and tensor.HasField("shape")
+            found[value.name] = Port(value.name, kind.name, tuple(dims)) if kind is not None and has_dims else None
+    return found
+
+
 class _Samples:
     """Inputs of runs, for ONNX Runtime's calibration: one run for each `.npz` file of a folder, or each `.npy` file of one input."""
 
-    def __init__(self, model: Path, folder: Path) -> None:
-        import onnxruntime as ort
-
+    def __init__(self, inputs: Mapping[str, Port | None], folder: Path) -> None:
         if not folder.is_dir():
             raise ModelError("no such folder", where=str(folder), expected="a folder of .npz or .npy files")
-        session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
-        self._names = [value.name for value in session.get_inputs()]
+        self._inputs = inputs
         self._files = sorted(path for path in folder.iterdir() if path.suffix in (".npy", ".npz"))
         if not self._files:
             hint = "write each sample with numpy.savez, its arrays named as the model's inputs"
@@ -99,24 +127,25 @@ class _Samples:
 
     def get_next(self) -> Mapping[str, Array] | None:
         """The inputs of the next run; None behind the last one."""
+        from hipdnn_mlir_runtime.session.arrays import check_array
+
         path = next(self._left, None)
-        return None if path is None else self._read(path)
+        if path is None:
+            return None
+        found = self._read(path)
+        if set(found) != set(self._inputs):
+            got, expected = ", ".join(found) or "none", ", ".join(self._inputs)
+            raise ModelError("arrays of other names than the inputs", where=str(path), expected=expected, got=got)
+        for name, port in self._inputs.items():
+            if port is not None:
+                check_array(found[name], port, f"{path}: ")
+        return found
 
     def _read(self, path: Path) -> Mapping[str, Array]:
-        import numpy as np
+        from hipdnn_mlir_runtime.cli.arrays import read_array, read_arrays
 
-        from hipdnn_mlir_runtime.cli.arrays import read_array
-
-        if path.suffix == ".npy":
-            if len(self._names) != 1:
-                raise ModelError("one array", where=str(path), expected=f"an .npz file with {', '.join(self._names)}")
-            return {self._names[0]: read_array(path)}
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                found = {name: archive[name] for name in archive.files}
-        except (OSError, ValueError) as error:
-            raise ModelError(f"cannot read the arrays: {error}", where=str(path)) from error
-        if set(found) != set(self._names):
-            got, expected = ", ".join(found) or "none", ", ".join(self._names)
-            raise ModelError("arrays of other names than the inputs", where=str(path), expected=expected, got=got)
-        return found
+        if path.suffix == ".npz":
+            return read_arrays(path)
+        if len(self._inputs) != 1:
+            raise ModelError("one array", where=str(path), expected=f"an .npz file with {', '.join(self._inputs)}")
+        return {next(iter(self._inputs)): read_array(path)}

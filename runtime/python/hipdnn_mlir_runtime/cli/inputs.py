@@ -54,15 +54,16 @@ class Inputs:
     def __init__(self, session: Session, given: Given | None = None) -> None:
         given = given or Given()
         self._ports, self._seed = session.inputs, given.seed or 0
-        _check_names("--input", given.files, self._ports)
+        files = _by_input(given.files, self._ports)
+        _check_names("--input", files, self._ports)
         _check_names("--range", given.ranges, self._ports)
         self._ranges: dict[str, Range] = {**session.ranges, **given.ranges}
         self._sizing = session.sizing
         for port in self._ports:
             if port.name in given.ranges:
-                _check_range(port, given.ranges[port.name], is_from_file=port.name in given.files)
+                _check_range(port, given.ranges[port.name], is_from_file=port.name in files)
         _check_sizes(self._ports, session.symbols, given.sizes)
-        self._files = {name: read_array(path) for name, path in given.files.items()}
+        self._files = {port.name: _read(files[port.name], port) for port in self._ports if port.name in files}
         if given.seed is not None and not self._is_random:
             raise ModelError("no input is random", where="--seed", hint="leave it out")
         shapes = {name: array.shape for name, array in self._files.items()}
@@ -118,6 +119,26 @@ def symbol_sizes(session: Session, feeds: Mapping[str, Array]) -> dict[str, int]
     """Return the sizes of a program's dynamic dimensions in its inputs."""
     pairs = (pair for port in session.inputs for pair in zip(port.shape, feeds[port.name].shape, strict=True))
     return {name: size for name, size in pairs if isinstance(name, str) and name in session.symbols}
+
+
+def _by_input(files: Mapping[str, Path], ports: Sequence[Port]) -> dict[str, Path]:
+    """Return files by inputs, where signs of equality in names of inputs and of files left open where a name ends."""
+    names = [port.name for port in ports]
+    found: dict[str, Path] = {}
+    for given, path in files.items():
+        text = f"{given}={path}"
+        name = given if given in names else max((n for n in names if text.startswith(f"{n}=")), key=len, default=given)
+        if name in found:
+            raise ModelError(f"two values for {name!r}", where="--input", expected="each name once")
+        found[name] = Path(text[len(name) + 1 :])
+    return found
+
+
+def _read(path: Path, port: Port) -> Array:
+    """Return the array of an input. Of types that NumPy itself has not, files tell the width alone."""
+    array, dtype = read_array(path), port.numpy_dtype
+    is_untold = array.dtype.kind == "V" and array.dtype.names is None and is_foreign(dtype)
+    return array.view(dtype) if is_untold and array.dtype.itemsize == dtype.itemsize else array
 
 
 def _is_same(a: Array, b: Array) -> bool:

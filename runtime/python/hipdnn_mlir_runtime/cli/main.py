@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import tempfile
 import traceback
@@ -212,8 +213,17 @@ def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Ca
     """Print a result: JSON where ``--json`` is given, else the text, and which files were written beside it."""
     files = [path for name in ("html", "netron", "trace") if (path := getattr(given, name, None)) is not None]
     written = "\n".join(f"Written: {path}" for path in files)
-    shown = json.dumps(data(), indent=2) if given.json else "\n\n".join(filter(None, (text(), written)))
+    shown = json.dumps(_finite(data()), indent=2) if given.json else "\n\n".join(filter(None, (text(), written)))
     sys.stdout.write(printable(shown) + "\n")
+
+
+def _finite(data: Any) -> Any:
+    """Return data with None for numbers that JSON has not: infinities, and what is none."""
+    if isinstance(data, Mapping):
+        return {name: _finite(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _program_path(path: Path) -> Path:

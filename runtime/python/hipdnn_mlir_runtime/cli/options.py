@@ -174,7 +174,7 @@ def parse_buckets(texts: list[str]) -> dict[str, list[int]]:
 
 
 def _pairs(texts: list[str], option: str, form: str, *, empty: bool = False) -> dict[str, str]:
-    """Return VALUE by NAME of texts NAME=VALUE, split at the first sign of equality.
+    """Return VALUE by NAME of texts NAME=VALUE, split at the last sign of equality: names in a model may have some.
 
     Args:
         texts: What the user gave.
@@ -187,7 +187,7 @@ def _pairs(texts: list[str], option: str, form: str, *, empty: bool = False) -> 
     """
     pairs: dict[str, str] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value = text.rpartition("=")
         if not name or not equals or not (value or empty):
             raise ModelError("bad value", where=option, expected=form, got=repr(text))
         if name in pairs:

@@ -141,7 +141,7 @@ def to_input(value: Any, port: Port, device: _runtime.Device, stream: int | None
         value = np.asarray(value)
     if not isinstance(value, np.ndarray):
         return _of_others(value, port, device, stream, is_written=False)
-    _check(value, port)
+    check_array(value, port)
     if not value.flags.c_contiguous or not _is_aligned(value):
         value = value.copy(order="C")
     return _as_stored(value)
@@ -151,7 +151,7 @@ def to_output(value: Any, port: Port, device: _runtime.Device, stream: int | Non
     """Return the caller's array for an output in the form the runtime takes; arguments and errors as for ``to_input``."""
     if not isinstance(value, np.ndarray):
         return _of_others(value, port, device, stream, is_written=True)
-    _check(value, port)
+    check_array(value, port)
     if not (value.flags.c_contiguous and value.flags.writeable and _is_aligned(value)):
         expected = "a writable, dense array aligned to 16 bytes"
         raise ModelError("cannot be written in place", where=f"'{port.name}'", expected=expected)
@@ -294,12 +294,21 @@ def _device_array(
     return _DeviceArray(device, address, dims, elements, known.name, value)
 
 
-def _check(array: Array, port: Port) -> None:
-    """Refuse an array whose dtype or shape is not the port's; the runtime checks dynamic ones."""
+def check_array(array: Array, port: Port, where: str = "") -> None:
+    """Refuse an array whose dtype or shape is not the port's; the runtime checks dynamic ones.
+
+    Args:
+        array: The array.
+        port: The input or output.
+        where: What the message begins with.
+
+    Raises:
+        ModelError: It is of another dtype or shape.
+    """
     if array.dtype != port.numpy_dtype or (array.shape != port.shape and not _may_fit(array.shape, port.shape)):
         known = find_numpy(array.dtype)
         got = f"{known.name if known else array.dtype}[{','.join(map(str, array.shape))}]"
-        raise ModelError("wrong array", where=f"'{port.name}'", expected=str(port), got=got)
+        raise ModelError("wrong array", where=f"{where}'{port.name}'", expected=str(port), got=got)
 
 
 def _may_fit(got: tuple[int, ...], shape: tuple[int | str, ...]) -> bool:
