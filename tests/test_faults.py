@@ -109,11 +109,11 @@ def test_no_more_memory_is_one_line(module: str, command: Command, small_program
 
 def test_no_temporary_folder_is_one_line(command: Command, small_model: Path, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import tempfile\ntempfile.tempdir = '/none'\n")
-    result = command("compile", small_model, "-o", tmp_path / "m.hipdnn", env={"PYTHONPATH": str(tmp_path)})
+    result = command("quantize", small_model, "-o", tmp_path / "m.onnx", env={"PYTHONPATH": str(tmp_path)})
     assert result.returncode == 2
     assert "/none/" in result.stderr
     assert result.stderr.count("\n") == 1, result.stderr
-    assert not (tmp_path / "m.hipdnn").exists()
+    assert not (tmp_path / "m.onnx").exists()
 
 
 def test_program_file_is_whole_when_writers_are_killed(tmp_path: Path) -> None:

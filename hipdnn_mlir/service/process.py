@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import socket
@@ -68,6 +69,13 @@ def start_ahead(arguments: Sequence[str]) -> None:
     if {*arguments[:1]} & _COMMANDS and _ELSEWHERE.isdisjoint(arguments):
         with contextlib.suppress(OSError):  # whoever asks for the process says so
             _AHEAD.append(start(_COMPILER))
+            atexit.register(_end_ahead)
+
+
+def _end_ahead() -> None:
+    """Stop the one that nobody took: an error or an interrupt came first."""
+    for process in _AHEAD:
+        process.end()
 
 
 def take() -> Process:
