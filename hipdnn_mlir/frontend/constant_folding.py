@@ -18,7 +18,7 @@ from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .constant_branches import computes_nothing
 from .onnx_types import BY_ONNX
-from .shape_inference import SizesContradictError, infer_shapes, node_results
+from .shape_inference import SizesContradictError, infer_shapes, node_results, static_dims
 from .sizes.facts import facts_of, orders
 from .subgraphs import subgraphs
 
@@ -321,9 +321,9 @@ def _captured(node: onnx.NodeProto) -> Iterable[str]:
 
 def _static_dims(values: Iterable[Any]) -> Iterable[tuple[str, Dims]]:
     for value in values:
-        kind = value.type.tensor_type
-        if kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim):
-            yield value.name, tuple(d.dim_value for d in kind.shape.dim)
+        dims = static_dims(value)
+        if dims is not None:
+            yield value.name, dims
 
 
 def _empty_arrays(values: Iterable[Any]) -> Iterable[tuple[str, Array]]:

@@ -281,9 +281,11 @@ def ints(tensor: onnx.TensorProto) -> Dims:
 def static_dims(value: onnx.ValueInfoProto) -> Dims | None:
     """The sizes of a tensor, or None where one of its dimensions is dynamic."""
     kind = value.type.tensor_type
-    if not kind.HasField("shape") or not all(dim.HasField("dim_value") for dim in kind.shape.dim):
-        return None
-    return tuple(dim.dim_value for dim in kind.shape.dim)
+    dims = kind.shape.dim
+    sizes = tuple([dim.dim_value for dim in dims])
+    if 0 in sizes:  # as of a dim without a size
+        return sizes if all(dim.HasField("dim_value") for dim in dims) else None
+    return sizes if sizes or kind.HasField("shape") else None
 
 
 def node_results(

@@ -152,57 +152,48 @@ def json_number(value: float) -> float | str:
     return value
 
 
-def _attribute(name: Attribute, kind: AttributeType, value: Any) -> list[Any]:
-    return [int(name), int(kind), value]
-
-
 def _encode_tensor(tensor: Tensor, uid: int) -> JsonDescriptor:
     if tensor.dtype.hipdnn is None:
         raise ValueError(f"hipDNN has no data type for {tensor.dtype}")
     a, t = Attribute, AttributeType
-    attributes = [
-        _attribute(a.TENSOR_UNIQUE_ID, t.INT64, [uid]),
-        _attribute(a.TENSOR_DATA_TYPE, t.DATA_TYPE, [int(tensor.dtype.hipdnn)]),
-        _attribute(a.TENSOR_DIMENSIONS, t.INT64, list(tensor.dims)),
-        _attribute(a.TENSOR_STRIDES, t.INT64, list(tensor.strides)),
-        _attribute(a.TENSOR_IS_VIRTUAL, t.BOOLEAN, [tensor.is_virtual]),
+    attributes: list[Any] = [
+        [a.TENSOR_UNIQUE_ID, t.INT64, [uid]],
+        [a.TENSOR_DATA_TYPE, t.DATA_TYPE, [tensor.dtype.hipdnn]],
+        [a.TENSOR_DIMENSIONS, t.INT64, list(tensor.dims)],
+        [a.TENSOR_STRIDES, t.INT64, list(tensor.strides)],
+        [a.TENSOR_IS_VIRTUAL, t.BOOLEAN, [tensor.is_virtual]],
     ]
     if tensor.alignment != DEFAULT_ALIGNMENT and tensor.value is None and not tensor.is_virtual:
-        attributes.append(_attribute(a.TENSOR_BYTE_ALIGNMENT, t.INT64, [tensor.alignment]))
+        attributes.append([a.TENSOR_BYTE_ALIGNMENT, t.INT64, [tensor.alignment]])
     if tensor.value is not None:
-        attributes.append(_attribute(a.TENSOR_VALUE_EXT, t.CHAR, {"hex": tensor.value.hex()}))
-    return [int(Descriptor.TENSOR_DESCRIPTOR), attributes]
+        attributes.append([a.TENSOR_VALUE_EXT, t.CHAR, {"hex": tensor.value.hex()}])
+    return [Descriptor.TENSOR_DESCRIPTOR, attributes]
 
 
 def _encode_node(node: Node, position: dict[int, int]) -> JsonDescriptor:
     lists: dict[Attribute, list[int]] = {}
     for key, index in (*node.inputs.items(), *node.outputs.items()):
         lists.setdefault(key[0] if isinstance(key, tuple) else key, []).append(position[index])
-    tensors = [_attribute(name, AttributeType.BACKEND_DESCRIPTOR, indices) for name, indices in lists.items()]
-    rest = [
-        _attribute(
-            name,
-            kind,
-            [json_number(v) if isinstance(v, float) else v for v in values] if isinstance(values, list) else values,
-        )
-        for name, kind, values in node.attributes
-    ]
-    return [int(node.type), tensors + rest]
+    attributes: list[Any] = [[name, AttributeType.BACKEND_DESCRIPTOR, indices] for name, indices in lists.items()]
+    for name, kind, values in node.attributes:
+        shown = [json_number(v) if isinstance(v, float) else v for v in values] if isinstance(values, list) else values
+        attributes.append([name, kind, shown])
+    return [node.type, attributes]
 
 
 def _encode_graph(compute: DType, operations: Sequence[int]) -> JsonDescriptor:
     if compute.hipdnn is None:
         raise ValueError(f"hipDNN has no data type for {compute}")
     a, t = Attribute, AttributeType
-    kind = [int(compute.hipdnn)]
+    kind = [compute.hipdnn]
     return [
-        int(Descriptor.OPERATIONGRAPH_DESCRIPTOR),
+        Descriptor.OPERATIONGRAPH_DESCRIPTOR,
         [
-            _attribute(a.OPERATIONGRAPH_OPS, t.BACKEND_DESCRIPTOR, list(operations)),
-            _attribute(a.OPERATIONGRAPH_COMPUTE_DATA_TYPE_EXT, t.DATA_TYPE, kind),
-            _attribute(a.OPERATIONGRAPH_INTERMEDIATE_DATA_TYPE_EXT, t.DATA_TYPE, kind),
-            _attribute(a.OPERATIONGRAPH_IO_DATA_TYPE_EXT, t.DATA_TYPE, kind),
-            _attribute(a.OPERATIONGRAPH_HANDLE, t.HANDLE, None),
+            [a.OPERATIONGRAPH_OPS, t.BACKEND_DESCRIPTOR, list(operations)],
+            [a.OPERATIONGRAPH_COMPUTE_DATA_TYPE_EXT, t.DATA_TYPE, kind],
+            [a.OPERATIONGRAPH_INTERMEDIATE_DATA_TYPE_EXT, t.DATA_TYPE, kind],
+            [a.OPERATIONGRAPH_IO_DATA_TYPE_EXT, t.DATA_TYPE, kind],
+            [a.OPERATIONGRAPH_HANDLE, t.HANDLE, None],
         ],
     ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from hipdnn_mlir_runtime.dtypes import DType
 
@@ -34,7 +34,7 @@ class TensorType:
         """The dims as ints; refuses dynamic ones."""
         if not self.is_static:
             raise Refusal("dynamic-shape", f"shape {self} is not known at compile time")
-        return tuple(d for d in self.dims if d is not None)
+        return cast("Dims", self.dims)
 
     def __str__(self) -> str:
         return f"{self.dtype}[{'x'.join('?' if d is None else str(d) for d in self.dims)}]"
