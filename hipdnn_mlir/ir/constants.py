@@ -1,7 +1,7 @@
 """Reads `@hipdnn_constants`, which is evaluated on the weights: not a pass, since its input is data."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -111,21 +111,23 @@ def constant_values(function: func.FuncOp) -> set[ir.Value]:
         if isinstance(op, torch.ValueTensorLiteralOp):
             found.add(op.result)
         elif not is_constant(op) and STAYS not in op.attributes:
-            tensors = tensor_operands(op)
-            if tensors and found.issuperset(tensors):
+            tensors = _tensors(op)  # of most ops the first one tells
+            if next(tensors, None) in found and all(value in found for value in tensors):
                 found.update(op.results)
     return found
 
 
 def tensor_operands(op: ir.OpView) -> list[ir.Value]:
     """Tensor operands, those inside a list operand included."""
-    found = []
+    return list(_tensors(op))
+
+
+def _tensors(op: ir.OpView) -> Iterator[ir.Value]:
     for operand in op.operands:
         if is_tensor(operand.type):
-            found.append(operand)
+            yield operand
         elif isinstance(source := producer(operand), torch.PrimListConstructOp):
-            found += [item for item in source.elements if is_tensor(item.type)]
-    return found
+            yield from (item for item in source.elements if is_tensor(item.type))
 
 
 VARIES = "hipdnn.varies"

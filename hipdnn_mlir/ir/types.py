@@ -56,14 +56,12 @@ def builtin_tensor(kind: ir.Type) -> ir.RankedTensorType:
 
 def same_storage(torch_kind: ir.Type, other: ir.Type) -> bool:
     """Whether `other` (torch tensor, memref or builtin tensor) holds what `torch_kind` says: same dims and stored element."""
-    if not is_tensor(torch_kind):
+    if torch_kind == other:
+        return is_tensor(torch_kind)
+    if not isinstance(other, (ir.MemRefType, ir.RankedTensorType)) or not is_tensor(torch_kind):
         return False
-    if is_tensor(other):
-        return bool(torch_kind == other)
     shape = tensor_type(torch_kind)
-    if not isinstance(other, (ir.MemRefType, ir.RankedTensorType)):
-        return False
-    dims = tuple(None if other.is_dynamic_dim(i) else other.get_dim_size(i) for i in range(other.rank))
+    dims = tuple([None if size < 0 else size for size in other.shape])
     return dims == shape.dims and str(other.element_type) == shape.dtype.builtin
 
 
