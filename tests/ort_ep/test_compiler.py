@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -187,6 +188,25 @@ def test_damaged_entry_is_made_again(suffix, damage, tmp_path) -> None:
     (path,) = cached(tmp_path, suffix)
     good = path.read_bytes()
     path.write_bytes(damage)
+    check(make_session(model, tmp_path), model)
+    assert path.read_bytes() == good
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"partitions": [{"nodes": ["another"]}]},
+        {"partitions": [{"nodes": ["conv", "conv", "relu"]}]},
+        {"contradicted": {"x": [1, 2]}},
+    ],
+    ids=["unknown", "twice", "dims"],
+)
+def test_entry_of_other_content_is_made_again(changes, tmp_path) -> None:
+    model = convolution()
+    make_session(model, tmp_path)
+    (path,) = cached(tmp_path, "json")
+    good = path.read_bytes()
+    path.write_text(json.dumps({**json.loads(good), **changes}))
     check(make_session(model, tmp_path), model)
     assert path.read_bytes() == good
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto
+from onnx.helper import make_graph, make_model, make_opsetid, make_tensor_value_info
 
 import untaken
 from hipdnn_mlir_runtime import ort_ep
@@ -24,6 +26,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_unknown_option_lists_the_known_ones(cache) -> None:
     with pytest.raises(Exception, match=r"unknown option 'treads'.*'threads'"):
         make_session(convolution(), cache, options={"treads": "1"})
+
+
+def test_unknown_option_is_refused_where_no_node_is_left_to_place(cache) -> None:
+    value = make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    model = make_model(make_graph([], "empty", [value], [value]), opset_imports=[make_opsetid("", 21)], ir_version=10)
+    session = make_session(model, cache, options={"treads": "1"})
+    with pytest.raises(Exception, match=r"unknown option 'treads'.*'threads'"):
+        session.run(None, {"x": np.zeros(4, np.float32)})
 
 
 def test_plugins_are_refused_where_the_port_has_none(cache, tmp_path) -> None:

@@ -62,6 +62,11 @@ Ep::Ep(const Ort& ort, Settings settings, CompilerService& service, Logger logge
 
 Ep::Ep(const Ort& ort, std::string failure, Logger logger) : OrtEp{}, ort_(ort), logger_(logger), failure_(std::move(failure)) {
   set_callbacks();
+  // A graph without nodes has none that could fail to compile.
+  OnRunStart = [](OrtEp* ep, const OrtRunOptions*) noexcept {
+    const Ep* self = self_of(ep);
+    return guard(self->ort_, [&] { throw hipdnn_rt::Error(*self->failure_); });
+  };
 }
 
 Ep::~Ep() {

@@ -78,11 +78,20 @@ std::string content_key_of(const EncodedModel& model) {
   return digest.hex_digest();
 }
 
-/// An entry of JSON. Throws Error for one of another key, whose file lies in the place of this one.
+std::string checksum_of(const nlohmann::json& entry) {
+  hipdnn_rt::Sha256 digest;
+  digest.update(entry.dump());
+  return digest.hex_digest();
+}
+
+/// An entry of JSON. Throws Error for one that is not as it was written, or of another key, whose file lies in the place of this one.
 nlohmann::json read_entry(const hipdnn_rt::MappedFile& file, const std::string& key) {
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   nlohmann::json entry = nlohmann::json::parse(text);
   if (entry.at("key").get<std::string>() != key) throw hipdnn_rt::Error("an entry of another key");
+  const auto checksum = entry.at("checksum").get<std::string>();
+  entry.erase("checksum");
+  if (checksum != checksum_of(entry)) throw hipdnn_rt::Error("its content is not what its checksum says");
   return entry;
 }
 
@@ -155,6 +164,7 @@ void ModelCompiler::store(const std::string& key, const char* suffix, std::span<
 
 void ModelCompiler::store_json(const std::string& key, const char* suffix, nlohmann::json entry) const {
   entry["key"] = key;
+  entry["checksum"] = checksum_of(entry);
   const std::string text = entry.dump();
   store(key, suffix, std::as_bytes(std::span(text)));
 }
