@@ -82,9 +82,9 @@ def at_bounds(make: Callable[..., Made], source: Source[Any], **options: Any) ->
 class _Behind(OnnxSource):
     """What is behind the rows, looked at for one set of sample sizes: what fails there is refused."""
 
-    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
+    def samples(self, sizes: InputSizes, beyond: int = 0) -> Iterator[Samples]:
         """The first of the model's."""
-        yield next(super().samples(sizes))
+        yield next(super().samples(sizes, beyond))
 
 
 def _counted(model: onnx.ModelProto, symbols: Collection[str], error: UnsupportedError) -> Counted | None:

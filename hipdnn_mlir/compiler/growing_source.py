@@ -42,11 +42,11 @@ class GrowingSource(OnnxSource):
         """The program's inputs: all of them with the given dims, or as they are without any."""
         return InputSizes(cast("Mapping[str, Dims]", shapes), Expressions(())) if shapes else self.growth.program
 
-    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
+    def samples(self, sizes: InputSizes, beyond: int = 0) -> Iterator[Samples]:
         """Those of the model, with as many rows as the caches have after a run."""
         del sizes
         growth = self.growth
-        for found in samples_for(self.proto, growth.model):
+        for found in samples_for(self.proto, growth.model, beyond):
             yield Samples([growth.grown(point) for point in found.points], growth.grown(found.held_out))
 
     def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Slim]:

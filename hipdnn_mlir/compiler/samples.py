@@ -1,6 +1,7 @@
 """Compiles a model with dynamic dimensions at sample sizes, until a set of them tells how its program depends on them."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from hipdnn_mlir_runtime.errors import (
@@ -15,6 +16,7 @@ from hipdnn_mlir_runtime.errors import (
 from ..dynamic.input_sizes import InputSizes
 from ..dynamic.solver import Solver
 from ..frontend.shape_inference import DATA_DEPENDENT, SIZED_BY_DATA
+from ..frontend.sizes.samples import MAX_BEYOND
 from .source import Prepared, Source
 
 Made = TypeVar("Made")
@@ -32,7 +34,8 @@ def at_samples(source: Source[Prepared], sizes: InputSizes, use: Callable[[Seque
         HipdnnMlirError: no set does; the error of the first.
     """
     failure: HipdnnMlirError | None = None
-    for chosen in source.samples(sizes):
+    sets, beyond = source.samples(sizes), 0
+    while chosen := next(sets, None):
         try:
             models = source.at([sizes.at(point) for point in chosen.points])
             solver = Solver(sizes.table, chosen.points)
@@ -49,6 +52,9 @@ def at_samples(source: Source[Prepared], sizes: InputSizes, use: Callable[[Seque
             if not _is_of_data(error):
                 error.hint = f"{told}; give sizes that are fixed or equal with --shape"
             failure = failure or error
+            if beyond < error.beyond <= MAX_BEYOND:
+                beyond = error.beyond
+                sets = chain(source.samples(sizes, beyond), sets)
     assert failure is not None
     raise failure
 

@@ -10,6 +10,7 @@ from torch_mlir import ir
 
 from hipdnn_mlir_runtime.errors import ModelError, UnsupportedError
 
+from ..dynamic.facts import Computed
 from ..dynamic.input_sizes import InputSizes, Shapes
 from ..dynamic.solver import Solver
 from ..frontend.dim_names import separated
@@ -20,7 +21,7 @@ from ..frontend.paged_caches import paged
 from ..frontend.prepare import Slim, name_nodes, slim_models
 from ..frontend.related_dims import related
 from ..frontend.sizes.input_sizes import input_sizes
-from ..frontend.sizes.known_sizes import check_sizes, slice_facts, tell_sizes, top_k_facts, window_facts
+from ..frontend.sizes.known_sizes import check_sizes, tell_sizes, top_k_facts, window_facts
 from ..frontend.sizes.samples import Samples, samples_for
 from ..frontend.sizing_rules import Numbers
 from ..ir.imported import Imported
@@ -59,8 +60,8 @@ class Source(Protocol[Prepared]):
     def related(self, sizes: InputSizes, promised: set[str]) -> InputSizes:
         """The same without the sizes that its operators fix or relate to others; `promised` names stay."""
 
-    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
-        """Sets of sample points for its dynamic dimensions, to be tried in order."""
+    def samples(self, sizes: InputSizes, beyond: int = 0) -> Iterator[Samples]:
+        """Sets of sample points for its dynamic dimensions, to be tried in order; with `beyond` one of sizes that are larger."""
 
     def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Prepared]:
         """The model where its inputs have the given dims, prepared alike at each point."""
@@ -164,9 +165,9 @@ class OnnxSource:
         """As the function of that name."""
         return related(self.proto, sizes, promised, self.where, self.external)
 
-    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
+    def samples(self, sizes: InputSizes, beyond: int = 0) -> Iterator[Samples]:
         """As `samples_for`."""
-        return samples_for(self.proto, sizes)
+        return samples_for(self.proto, sizes, beyond)
 
     def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Slim]:
         """As `slim_models`."""
@@ -175,10 +176,10 @@ class OnnxSource:
     def tell(self, models: Sequence[Slim], solver: Solver) -> None:
         """What was assumed in folding, and what the nodes say of their sizes."""
         protos = [slim.model for slim in models]
-        solver.learn(models[0].facts)
+        solver.learn(fact for fact in models[0].facts if isinstance(fact, Computed))
         tell_sizes(protos, solver)
+        solver.learn(models[0].facts)
         solver.learn(window_facts(protos))
-        solver.learn(slice_facts(protos))
         solver.learn(top_k_facts(protos))
 
     def check(self, models: Sequence[Slim], held_out: Slim, point: Sequence[int], solver: Solver) -> None:

@@ -2,9 +2,8 @@
 
 import hashlib
 import logging
-import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from hipdnn_mlir_runtime.expressions import Expressions, Size
 from ..dynamic.buckets import BucketedSizes, combinations, computed_from
 from ..dynamic.input_sizes import Buckets, InputSizes, Shapes
 from ..dynamic.padding.check import check_padding
-from ..dynamic.solver import Solver
+from ..dynamic.solver import RELATIONS, Solver
 from ..frontend.dim_names import promised_names
 from ..frontend.index_ranges import common
 from ..ir.imported import Imported
@@ -32,12 +31,6 @@ from .samples import at_samples
 from .source import Prepared, Source, as_source
 
 logger = logging.getLogger(__name__)
-_RELATIONS: dict[str, Callable[[int, int], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 
 
 def compile_specializations(
@@ -185,7 +178,7 @@ class _DynamicForm:
         for made in specializations:
             at = [made.sizes]
             if not all(
-                _RELATIONS[relation](*(self.table.value(side, *at) for side in sides))
+                RELATIONS[relation](*(self.table.value(side, *at) for side in sides))
                 for relation, *sides in self.conditions
             ):
                 continue  # sizes are not rounded up to these

@@ -22,16 +22,20 @@ from ..dynamic.solver import Solver
 from ..frontend.index_ranges import Range
 from ..frontend.pytorch.exported import Examples, Exported, label, read_module, sized_by_values, source_line
 from ..frontend.pytorch.importer import import_graph
-from ..frontend.pytorch.sizes import check_sizes, has_windows, tell_sizes
+from ..frontend.pytorch.sizes import check_sizes, has_windows, symbols_at, tell_sizes
 from ..frontend.pytorch.specialize import StaticGraph, fold_constants, specialized
 from ..frontend.sizes.input_sizes import resolved
-from ..frontend.sizes.samples import Samples, samples
+from ..frontend.sizes.samples import MAX_BEYOND, Samples, samples
 from ..frontend.sizing_rules import Numbers
 from ..ir.imported import Imported
 from ..ops.strides import Dims
 from ..passes.pipeline import FX_STEPS, Runner
 
 _HINT = "replace or remove them, or use torch.compile(module, backend='hipdnn'), which leaves to PyTorch what cannot be compiled"
+
+
+_SMALL = 10
+"""Sizes up to this are smaller than all samples."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +127,25 @@ class TorchSource:
         del promised
         return sizes
 
-    def samples(self, sizes: InputSizes) -> Iterator[Samples]:
-        """Sets of sample points."""
-        return samples(len(sizes.table.symbols), has_windows=has_windows(self._exported))
+    def samples(self, sizes: InputSizes, beyond: int = 0) -> Iterator[Samples]:
+        """Sets of sample points; those first that the ranges of its dimensions take."""
+        count, windows = len(sizes.table.symbols), has_windows(self._exported)
+        sets = [*samples(count, has_windows=windows, beyond=beyond)]
+        least = max((low for low, _ in self._exported.ranges.values() if low > _SMALL), default=0)
+        if beyond < least <= MAX_BEYOND and not any(self._takes(sizes, chosen) for chosen in sets):
+            sets += samples(count, has_windows=windows, beyond=least)
+        return iter(sorted(sets, key=lambda chosen: not self._takes(sizes, chosen)))
+
+    def _takes(self, sizes: InputSizes, chosen: Samples) -> bool:
+        """Whether all points are within the ranges of the dimensions."""
+        exported = self._exported
+        symbols = (symbols_at(exported, sizes.at(point)) for point in (*chosen.points, chosen.held_out))
+        return all(
+            low <= known[symbol] <= (known[symbol] if high is None else high)
+            for known in symbols
+            for symbol, (low, high) in exported.ranges.items()
+            if symbol in known
+        )
 
     def at(self, points: Sequence[Mapping[str, Dims]]) -> list[Sized]:
         """The module at each point."""

@@ -28,11 +28,16 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Computed:
-    """`operator(a, b)` is computed, with `operator` one of the expressions'."""
+    """`operator(a, b)` is computed, with `operator` one of the expressions'.
+
+    Attributes:
+        node: the ONNX node that computes it, where there is one.
+    """
 
     operator: str
     a: Values
     b: Values
+    node: str = ""
 
 
 Fact = Assumption | Computed

@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,22 @@ import numpy as np
 from hipdnn_mlir_runtime.errors import DynamicDimensionError
 from hipdnn_mlir_runtime.expressions import Expressions, Size
 
-from .facts import Assumption, Fact, Values
+from .facts import Assumption, Computed, Fact, Values
 
 MAX_DEGREE, MAX_PAIR_DEGREE = 4, 3
 MAX_DIVISOR = 4096
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+"""What an assumption may say of two sizes."""
 _ROUNDING = 1e-9
 _ELSEWHERE = (96, 127, 160, 225, 1000, 2049, 4099)
 """Sizes that are no samples."""
+_MULTIPLE = 2**12 * 3**3 * 5**2 * 7 * 11
+"""A size of which hardly a divisor leaves anything over."""
 
 
 class Solver:
@@ -49,23 +59,84 @@ class Solver:
         """Make quotients atoms, and note assumptions as conditions of the program.
 
         Raises:
-            DynamicDimensionError: something compared or divided is no expression of the symbols.
+            DynamicDimensionError: something compared or divided is no expression of the symbols, a quotient is the same at all sample
+                points, or an assumption is false at one.
         """
         for fact in dict.fromkeys(facts):
-            a, b = (self._side(side, fact) for side in (fact.a, fact.b))
-            if not isinstance(fact, Assumption):
+            if isinstance(fact, Assumption):
+                if not all(map(RELATIONS[fact.relation], fact.a, fact.b)):
+                    raise DynamicDimensionError(
+                        "what the program assumes of sizes is false at a sample size", where=fact.node
+                    )
+                self.promise([fact])
+            else:
+                a, b = self._side(fact.a, fact), self._side(fact.b, fact)
+                if fact.operator != "max":
+                    self._check_quotient(fact, a, b)
                 self.tell(self.table.make(fact.operator, a, b))
-            elif not _is_certain(fact.relation, a, b):
-                self.conditions.setdefault((fact.relation, a, b), fact.node)
+
+    def _check_quotient(self, fact: Computed, a: Size, b: Size) -> None:
+        """Whether a quotient is different at some sample points, if it is elsewhere: else a size cannot be told from what is left of it.
+
+        Raises:
+            DynamicDimensionError: it is not.
+        """
+        quotient = self.table.make("ceildiv" if fact.operator == "ceildiv" else "floordiv", a, b)
+        values = self.values(quotient)
+        if len(set(values)) == 1 and self._differ(quotient, values[0]):
+            reason = "a quotient of dynamic dimensions is the same at every sample size"
+            error = DynamicDimensionError(reason, where=fact.node or None)
+            error.beyond = 2 * b if isinstance(b, int) else 0
+            raise error
+
+    def promise(self, assumptions: Iterable[Assumption]) -> None:
+        """Note conditions of the program, which need not hold at the sample points.
+
+        Raises:
+            DynamicDimensionError: something compared is no expression of the symbols.
+        """
+        for assumption in assumptions:
+            relation, a, b = (
+                assumption.relation,
+                self._side(assumption.a, assumption),
+                self._side(assumption.b, assumption),
+            )
+            if not self._is_certain(relation, a, b):
+                self.conditions.setdefault((relation, a, b), assumption.node)
+
+    def _is_certain(self, relation: str, a: Size, b: Size) -> bool:
+        """Whether a condition holds for all sizes; False where that is not seen."""
+        if isinstance(a, int) and isinstance(b, int):
+            return True  # as at the sample points
+        if relation == "!=":
+            return any(isinstance(x, int) and x < 0 and self._is_never_negative(y) for x, y in ((a, b), (b, a)))
+        if relation == "==" or a == b:
+            return a == b
+        try:
+            gap = self.solve(tuple(y - x for x, y in zip(self.values(a), self.values(b), strict=True)))
+        except DynamicDimensionError:
+            return False
+        least = 1 if relation == "<" else 0
+        if gap is None or not self._is_never_negative(self.table.make("+", gap, -least)):
+            return False
+        return not self._differ(self.table.make("+", a, gap), b)
+
+    def _is_never_negative(self, size: Size) -> bool:
+        """Whether a size is 0 or more whatever the symbols are, as far as its form shows."""
+        if isinstance(size, int):
+            return size >= 0
+        kind, *operands = self.table.entries[size.index]
+        if kind == "symbol":
+            return True
+        return (any if kind == "max" else all)(map(self._is_never_negative, operands))
 
     def _side(self, values: Values, fact: Fact) -> Size:
         size = self.solve(values)
         if size is None:
-            node = fact.node if isinstance(fact, Assumption) else None
             shown = ", ".join(map(str, values))
             raise DynamicDimensionError(
                 "a number cannot be written as an expression of the dynamic dimensions",
-                where=node,
+                where=fact.node or None,
                 got=f"{shown} at the sample sizes",
             )
         return size
@@ -94,7 +165,9 @@ class Solver:
     def _differ(self, a: Size, b: Size) -> bool:
         """Whether two sizes are different somewhere."""
         count = len(self.table.symbols)
-        points = (tuple(start + 3 * index for index in range(count)) for start in _ELSEWHERE)
+        points = [tuple(start + 3 * index for index in range(count)) for start in _ELSEWHERE]
+        points.append(tuple(_MULTIPLE * (1 + index) for index in range(count)))
+        points += [point[::-1] for point in points]  # whichever of two sizes is the larger
         return any(self.table.value(a, point) != self.table.value(b, point) for point in points)
 
     def _products(self) -> list[tuple[Values, tuple[Size, ...]]]:
@@ -148,8 +221,9 @@ class Solver:
         """The products of which these values are multiples: factor and divisor, and the product's atoms."""
         if self._powers.shape[0] != len(self._monomials):
             self._powers = np.array([powers for powers, _ in self._monomials], np.float64)
-        ratios = np.array(values, np.float64) / self._powers
-        spread = ratios.max(1) - ratios.min(1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a product may be 0 at a sample point
+            ratios = np.array(values, np.float64) / self._powers
+            spread = ratios.max(1) - ratios.min(1)
         for index in np.flatnonzero(spread <= _ROUNDING * np.abs(ratios[:, 0])):
             powers, factors = self._monomials[index]
             divisor = powers[0] // math.gcd(powers[0], values[0])
@@ -187,15 +261,6 @@ class Solver:
         for factor in factors:
             result = self.table.make("*", result, factor)
         return self.table.make("*", result, number)
-
-
-def _is_certain(relation: str, a: Size, b: Size) -> bool:
-    """Whether a condition holds for all sizes: numbers, a size against itself, or against a negative number."""
-    if (isinstance(a, int) and isinstance(b, int)) or (a == b and relation in ("<=", "==")):
-        return True
-    is_below = isinstance(a, int) and a < 0
-    is_above = isinstance(b, int) and b < 0 and relation == "!="
-    return relation != "==" and (is_below or is_above)
 
 
 def _solved(values: Values, a: Values, b: Values, constant: int | None) -> tuple[int, int, int] | None:

@@ -19,7 +19,9 @@ from ..ops.strides import Dims
 from .constant_branches import computes_nothing
 from .onnx_types import BY_ONNX
 from .shape_inference import SizesContradictError, infer_shapes, node_results, static_dims
+from .sizes.cuts import Sampled, cut_facts, untold
 from .sizes.facts import facts_of, orders
+from .sizes.windows import WINDOWED
 from .subgraphs import subgraphs
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ _MISEVALUATED = frozenset(
 dim, which it counts down one dim at a time, dims, cubic samples, other channels."""
 
 
+_SHRINKING = WINDOWED | {"Pad", "Resize"}
+"""Operators that may leave nothing of what has elements, beside those of which `cut_facts` knows what they leave."""
 MAX_SIZES = 1024
 """Elements of a result that differs with the dynamic dimensions of a model and is known nevertheless: shapes, and parts of them."""
 
@@ -77,6 +81,7 @@ def fold_constants(models: Sequence[onnx.ModelProto]) -> list[Folded]:
         models = [infer_shapes(model) for model in models]
         folder = _Folder(models)
         if not folder.run():
+            facts += folder.cuts()
             break
         models = folder.rebuilt()
         facts += folder.facts
@@ -105,6 +110,7 @@ class _Folder:
                 "operators of the model decompose differently at different sizes of a dynamic dimension"
             )
         self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}
+        self._at = Sampled(self._dims, self._known.get)
         # What orders sizes and is a result, or chooses between constants, is left to each run: a constant would hold for some sizes only.
         self._results_and_choices = {value.name for value in models[0].graph.output}
         self._results_and_choices |= {node.input[0] for node in models[0].graph.node if computes_nothing(node)}
@@ -187,6 +193,12 @@ class _Folder:
         for value, name in zip(branch.output, node.output, strict=True):
             self._kept.append(onnx.helper.make_node("Identity", [value.name], [name], name=f"{node.name}.{name}"))
 
+    def cuts(self) -> list[Fact]:
+        """What is assumed of the sizes that the nodes take or add parts of."""
+        if len(self._models) == 1:
+            return []
+        return [fact for node in self._models[0].graph.node for fact in cut_facts(node, self._at)]
+
     def rebuilt(self) -> list[onnx.ModelProto]:
         """The models with folded results as initializers."""
         return [self._rebuilt(index) for index in range(len(self._models))]
@@ -234,6 +246,8 @@ class _Folder:
             if results is None:
                 return None
             per_model.append(results)
+        if len(self._models) > 1 and node.output[0] in self._empty and node.input[0] not in self._empty:
+            self._check_empty(node)
         per_output = [list(arrays) for arrays in zip(*per_model, strict=True)]
         if not all(map(_is_known, per_output)):
             return None
@@ -245,6 +259,16 @@ class _Folder:
             return None
         self.facts += facts
         return per_output
+
+    def _check_empty(self, node: onnx.NodeProto) -> None:
+        """Whether a result has no elements whatever the sizes: sizes at which it has some would find it a constant.
+
+        Raises:
+            DynamicDimensionError: that is not known.
+        """
+        self.facts += cut_facts(node, self._at)
+        if node.op_type in _SHRINKING and len({known.get(node.input[0]) for known in self._dims}) > 1:
+            raise untold(node, "makes nothing of any sample size")
 
     def _evaluated(self, node: onnx.NodeProto, index: int) -> list[Array] | None:
         if node.op_type in ("Shape", "Size"):

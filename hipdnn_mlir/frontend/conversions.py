@@ -8,6 +8,7 @@ import onnx
 from onnx import numpy_helper
 
 from .shape_inference import SizesContradictError, static_dims
+from .sizes.cuts import PAD_AXES
 from .sizes.windows import windows
 
 TRAINING_MODE = 2
@@ -96,6 +97,44 @@ def shrink_windows(model: onnx.ModelProto) -> None:
         node.attribute.extend(
             [*kept, onnx.helper.make_attribute("kernel_shape", lengths), onnx.helper.make_attribute("strides", strides)]
         )
+
+
+def cut_by_slices(model: onnx.ModelProto) -> None:
+    """Have a Slice cut what a Pad by known numbers below 0 would, in place: no engine pads by such.
+
+    Before: `y = Pad(x[5, 4], [0, -1, 2, 0])`. After: `t = Slice(x, [1], [4], [1])`, `y = Pad(t, [0, 0, 2, 0])`.
+
+    Args:
+        model: its values have their inferred types.
+    """
+    graph = model.graph
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    values = {value.name: value for value in (*graph.input, *graph.value_info)}
+    nodes = []
+    for node in graph.node:
+        pads = constants.get(node.input[1]) if node.op_type == "Pad" and len(node.input) > 1 else None
+        dims = static_dims(values[node.input[0]]) if pads is not None and node.input[0] in values else None
+        if pads is not None and dims and pads.min(initial=0) < 0 and _pads_with_a_number(node):
+            axes = constants[node.input[PAD_AXES]] if len(node.input) > PAD_AXES else np.arange(len(dims))
+            before, behind = -np.minimum(pads, 0).reshape(2, -1)
+            ends = np.array(dims)[axes] - behind
+            name = f"{node.output[0]}.cut"
+            kind = onnx.ValueInfoProto(name=name, type=values[node.input[0]].type)
+            for axis, size in zip(axes, ends - before, strict=True):
+                kind.type.tensor_type.shape.dim[int(axis) % len(dims)].dim_value = size
+            graph.value_info.append(kind)
+            names = [f"{name}.{part}" for part in ("start", "end", "axes", "pads")]
+            for constant, array in zip(names, (before, ends, axes, np.maximum(pads, 0)), strict=True):
+                graph.initializer.append(numpy_helper.from_array(array.astype(np.int64), constant))
+            nodes.append(onnx.helper.make_node("Slice", [node.input[0], *names[:3]], [name], name=node.name))
+            node.input[0], node.input[1] = name, names[3]
+        nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _pads_with_a_number(node: onnx.NodeProto) -> bool:
+    return all(attribute.name != "mode" or attribute.s == b"constant" for attribute in node.attribute)
 
 
 def split_to_slices(model: onnx.ModelProto) -> None:

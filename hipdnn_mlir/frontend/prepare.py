@@ -19,7 +19,7 @@ from ..ops.evaluate import Array
 from ..ops.strides import Dims
 from .check import check_constants, check_element_types, check_model, check_outputs
 from .constant_branches import write_choices
-from .conversions import drop_dropout, shrink_windows, split_to_slices
+from .conversions import cut_by_slices, drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
 from .in_order import without_gathers_in_order
 from .onnx_types import BY_ONNX
@@ -106,6 +106,7 @@ def slim_models(
             derive_shape_operands(found.model)
             shrink_windows(found.model)
             split_to_slices(found.model)
+            cut_by_slices(found.model)
     except onnx.checker.ValidationError as error:
         raise ModelError(
             f"not a valid ONNX model: {error}", where=where, hint="run onnx.checker on the model"

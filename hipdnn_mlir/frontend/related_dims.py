@@ -104,7 +104,7 @@ def _solved(
                 (side == own, position, name, tuple(o - s + v for o, s, v in zip(other, side, own, strict=True)))
             )
     for _, _, name, wanted in sorted(candidates, reverse=True):
-        if name in promised or min(wanted) < 0:
+        if name in promised or min(wanted) <= 0:
             continue
         try:
             size = solver.solve(wanted)

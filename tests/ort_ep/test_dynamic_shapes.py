@@ -196,3 +196,20 @@ def test_image_smaller_than_a_window_is_compiled_for_its_size(op, tmp_path) -> N
     for height in (6, 1, 7):
         check(session, model, batch=2, height=height, width=9)
     assert programs(tmp_path) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "sizes"),
+    [
+        ("t = Slice(x, a, b, zero) y = Relu(t)", (3, 12, 20)),
+        ("t = Slice(x, c, end, zero) y = Relu(t)", (50, 150, 99)),
+        ("n = Shape<start=0, end=1>(x) d = Sub(h, n) p = Concat<axis=0>(none, d, zero) y = Pad(x, p)", (99, 150, 160)),
+    ],
+    ids=["empty", "last", "padded"],
+)
+def test_part_that_one_program_cannot_take_of_all_sizes_is_taken_at_each(body, sizes, tmp_path) -> None:
+    model = parse(f"""g (float[batch,8] x) => (float[rows,8] y) <int64[1] a = {{-5}}, int64[1] b = {{9}}, int64[1] c = {{-100}},
+        int64[1] h = {{150}}, int64[1] end = {{9223372036854775807}}, int64[1] zero = {{0}}, int64[2] none = {{0, 0}}> {{ {body} }}""")
+    session = make_session(model, tmp_path, wholly=True)
+    for batch in sizes:
+        check(session, model, batch=batch)

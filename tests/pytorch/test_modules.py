@@ -242,3 +242,15 @@ def test_no_warning_is_printed_when_a_module_compiles() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hipdnn_mlir.compile(modules.Perceptron().eval(), (torch.randn(2, 8),))
+
+
+def test_samples_are_within_the_range_of_a_dimension() -> None:
+    class Last(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[:, -300:] * 2
+
+    module, shapes = Last(), ({1: Dim("n", min=301)},)
+    compiled = CompiledModule(hipdnn_mlir.compile(module, (torch.ones(2, 333),), dynamic_shapes=shapes))
+    for n in (301, 450):
+        x = torch.randn(2, n)
+        assert_same(compiled(x), module(x))

@@ -37,8 +37,8 @@ def tell_sizes(exported: Exported, points: Sequence[Mapping[str, Dims]], solver:
         points: the dims of its inputs at each of the solver's points.
         solver: told of sizes and of the ranges that the user gave.
     """
-    meanings = [_symbols(exported, dims) for dims in points]
-    solver.learn(_ranges(exported, meanings))
+    meanings = [symbols_at(exported, dims) for dims in points]
+    solver.promise(_ranges(exported, meanings))
     atoms, seen = len(solver.table.symbols), set[Any]()
     for expression in _expressions(exported.graph.graph):
         if expression in seen:
@@ -69,7 +69,7 @@ def check_sizes(models: Sequence[StaticGraph], held_out: StaticGraph, point: Seq
                 )
 
 
-def _symbols(exported: Exported, dims: Mapping[str, Dims]) -> dict[Any, int]:
+def symbols_at(exported: Exported, dims: Mapping[str, Dims]) -> dict[Any, int]:
     """PyTorch's symbols where the inputs have the given dims."""
     return {
         size.node.expr: known
@@ -91,16 +91,19 @@ def _expressions(graph: fx.Graph) -> Iterator[sympy.Expr]:
 def _quotients(expression: sympy.Expr, meanings: Sequence[Mapping[Any, int]]) -> list[Fact]:
     """The quotients in an expression, inner ones first."""
     parts = [part for part in sympy.postorder_traversal(expression) if type(part) in _QUOTIENTS]
-    return [Computed(_QUOTIENTS[type(part)], *(_values(side, meanings) for side in part.args[:2])) for part in parts]
+    return [
+        Computed(_QUOTIENTS[type(part)], _values(part.args[0], meanings), _values(part.args[1], meanings))
+        for part in parts
+    ]
 
 
 def _values(expression: sympy.Expr, meanings: Sequence[Mapping[Any, int]]) -> Values:
     return tuple(int(expression.xreplace(dict(meaning))) for meaning in meanings)
 
 
-def _ranges(exported: Exported, meanings: Sequence[Mapping[Any, int]]) -> list[Fact]:
+def _ranges(exported: Exported, meanings: Sequence[Mapping[Any, int]]) -> list[Assumption]:
     """The ranges of the user's dynamic dimensions."""
-    facts: list[Fact] = []
+    facts: list[Assumption] = []
     for symbol, (low, high) in exported.ranges.items():
         if symbol not in meanings[0]:
             continue

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx
 
-from hipdnn_mlir_runtime.errors import DynamicDimensionError
-
 from ...dynamic.facts import Arrays, Assumption, Computed, Fact, Values, varies
 from ...ops.evaluate import Array
+from .cuts import untold
 
-_ALL_VARY = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Cast", "Identity", "Shape", "Size"})
+_ALL_VARY = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Identity", "Shape", "Size"})
 """Operators whose result is a polynomial of what they read, or its parts."""
+_SMALL = 2
+"""Bytes of integers that sizes may be too large for."""
 _FIRST_VARIES = frozenset(
     {"Gather", "GatherElements", "GatherND", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose", "Split", "Expand", "Tile",
      "ReduceProd", "ReduceSum", "Pad"}
@@ -46,6 +47,8 @@ def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[A
     if not any(map(varies, inputs)):
         return []
     kind = node.op_type
+    if kind == "Cast":
+        return _cast(node, inputs[0], outputs[0])
     if kind in _ALL_VARY or (kind in _FIRST_VARIES and not any(map(varies, inputs[1:]))):
         return []
     if kind == "Where" and not varies(inputs[0]):
@@ -56,10 +59,8 @@ def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[A
         return _chosen(node, inputs, outputs[0])
     if kind in ("Div", "Mod") and all(arrays[0].dtype.kind in "iu" for arrays in inputs):
         if not varies(outputs[0]):  # at these points by chance; others will tell
-            raise DynamicDimensionError(
-                "a quotient of dynamic dimensions is the same at every sample size", where=node.name
-            )
-        return _divided("floordiv" if kind == "Div" else "mod", inputs)
+            raise untold(node, "gives the same of dynamic dimensions at every sample size", 2 * _divisor(inputs))
+        return _divided(node, inputs)
     return None
 
 
@@ -84,6 +85,19 @@ def _compared(node: onnx.NodeProto, inputs: Sequence[Arrays], result: Array) -> 
     return facts
 
 
+def _cast(node: onnx.NodeProto, operand: Arrays, result: Arrays) -> list[Fact] | None:
+    """That numbers fit into a small type, and which of them are 0 where they become truth values."""
+    dtype = result[0].dtype
+    columns = _columns(operand, result[0].shape)
+    if dtype.kind == "b":
+        zero = (0,) * len(operand)
+        pairs = zip(columns, result[0].reshape(-1).tolist(), strict=True)
+        return None if varies(result) else [Assumption("!=" if true else "==", c, zero, node.name) for c, true in pairs]
+    if dtype.kind not in "iu" or dtype.itemsize > _SMALL:
+        return []
+    return [Assumption("<=", column, (int(np.iinfo(dtype).max),) * len(column), node.name) for column in columns]
+
+
 def _chosen(node: onnx.NodeProto, inputs: Sequence[Arrays], result: Arrays) -> list[Fact]:
     is_below: Callable[[Values, Values], tuple[Values, Values]] = (
         (lambda chosen, other: (chosen, other)) if node.op_type == "Min" else (lambda chosen, other: (other, chosen))
@@ -102,9 +116,15 @@ def _chosen(node: onnx.NodeProto, inputs: Sequence[Arrays], result: Arrays) -> l
     return facts
 
 
-def _divided(operator: str, inputs: Sequence[Arrays]) -> list[Fact] | None:
+def _divisor(inputs: Sequence[Arrays]) -> int:
+    """The largest number by which sizes are divided; 0 where it is a size, too."""
+    return 0 if varies(inputs[1]) else int(inputs[1][0].max(initial=0))
+
+
+def _divided(node: onnx.NodeProto, inputs: Sequence[Arrays]) -> list[Fact] | None:
     shape = np.broadcast_shapes(*(arrays[0].shape for arrays in inputs))
     pairs = list(zip(*(_columns(arrays, shape) for arrays in inputs), strict=True))
     if any(min(a) < 0 or min(b) <= 0 for a, b in pairs):
         return None
-    return [Computed(operator, a, b) for a, b in pairs]
+    operator = "floordiv" if node.op_type == "Div" else "mod"
+    return [Computed(operator, a, b, node.name) for a, b in pairs]

@@ -1,7 +1,6 @@
 """Sizes that follow from a model's nodes: told to the solver, so that a quotient is known and not guessed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import onnx
 from onnx import numpy_helper
@@ -11,10 +10,10 @@ from hipdnn_mlir_runtime.expressions import Expressions, Size
 
 from ...dynamic.facts import Assumption, Values
 from ...dynamic.solver import Solver
+from ...ops.evaluate import Array
+from .cuts import Sampled, cut_counts
 from .windows import WINDOWED, Window, windows
 
-_FAR = 2**31 - 1
-"""From this number on a bound of a slice means the end, however long the dim."""
 MAX_ATOMS = 8
 """Sums that become atoms: each multiplies the products that the solver tries."""
 
@@ -27,13 +26,13 @@ def tell_sizes(models: Sequence[onnx.ModelProto], solver: Solver) -> None:
         solver: for those sample points.
     """
     dims = [_dims(model) for model in models]
-    tensors = [_tensors(model) for model in models]
+    at = sampled(models)
     atoms = len(solver.table.symbols)
     for node in models[0].graph.node:
         if node.op_type in WINDOWED and all(node.input[0] in known and node.output[0] in known for known in dims):
             _tell_window(node, dims, solver)
-        elif node.op_type == "Slice":
-            _tell_slice(node, tensors, dims, solver)
+        else:
+            solver.learn(cut_counts(node, at))
         for name in node.output:
             for values in _varying(name, dims):
                 size = solver.solve(values)
@@ -72,6 +71,16 @@ def check_sizes(
                     )
 
 
+def sampled(models: Sequence[onnx.ModelProto]) -> Sampled:
+    """The values of a model, given with shapes inferred at each sample point."""
+    tensors = [{tensor.name: tensor for tensor in model.graph.initializer} for model in models]
+
+    def arrays(name: str) -> list[Array] | None:
+        return [numpy_helper.to_array(known[name]) for known in tensors] if name in tensors[0] else None
+
+    return Sampled([_dims(model) for model in models], arrays)
+
+
 def _dims(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     graph = model.graph
     return {
@@ -96,79 +105,6 @@ def _tell_window(node: onnx.NodeProto, dims: Sequence[Mapping[str, tuple[int, ..
         told = _window_size(solver.table, size, window)
         if solver.values(told) == tuple(shape[axis + 2] for shape in made):
             solver.tell(told)
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """What a Slice does to one axis, at each sample point."""
-
-    axis: int
-    start: Values
-    end: Values
-    step: int
-
-
-def _cuts(node: onnx.NodeProto, tensors: Sequence[Mapping[str, onnx.TensorProto]]) -> list[_Cut]:
-    """A Slice axis by axis; empty where an operand, or what is the same at all points, is not known."""
-    names = dict(zip(("starts", "ends", "axes", "steps"), node.input[1:], strict=False))
-    given = {role: name for role, name in names.items() if name}
-    if node.op_type != "Slice" or not all(name in tensors[0] for name in given.values()):
-        return []
-    rows = {
-        role: [
-            tuple(column)
-            for column in zip(
-                *(numpy_helper.to_array(known[name]).reshape(-1).tolist() for known in tensors), strict=True
-            )
-        ]
-        for role, name in given.items()
-    }
-    points = len(tensors)
-    axes = rows.get("axes", [(axis,) * points for axis in range(len(rows["starts"]))])
-    steps = rows.get("steps", [(1,) * points] * len(axes))
-    if any(len(set(values)) > 1 for values in (*axes, *steps)):
-        return []
-    return [
-        _Cut(axis[0], start, end, step[0])
-        for axis, start, end, step in zip(axes, rows["starts"], rows["ends"], steps, strict=True)
-    ]
-
-
-def _tell_slice(
-    node: onnx.NodeProto,
-    tensors: Sequence[Mapping[str, onnx.TensorProto]],
-    dims: Sequence[Mapping[str, tuple[int, ...]]],
-    solver: Solver,
-) -> None:
-    """The sizes of a slice with steps, from its start to the end of the dim."""
-    for cut in _cuts(node, tensors):
-        start = cut.start[0]
-        if cut.step < 2 or start < 0 or len(set(cut.start)) > 1:
-            continue
-        read, made = (tuple(known[name][cut.axis] for known in dims) for name in (node.input[0], node.output[0]))
-        size = solver.solve(read)
-        if size is None or isinstance(size, int):
-            continue
-        told = solver.table.make("ceildiv", solver.table.make("+", size, -start), cut.step)
-        if solver.values(told) == made:
-            solver.tell(told)
-
-
-def slice_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
-    """Where the ends of slices lie, inside or outside of what they cut: ONNX moves those outside to the border.
-
-    Args:
-        models: as for `tell_sizes`.
-    """
-    dims = [_dims(model) for model in models]
-    tensors = [_tensors(model) for model in models]
-    facts: list[Assumption] = []
-    for node in models[0].graph.node:
-        for cut in _cuts(node, tensors):
-            if cut.step > 0 and all(node.input[0] in known for known in dims):
-                size = tuple(known[node.input[0]][cut.axis] for known in dims)
-                facts += [*_bounded(cut.start, size, node.name), *_bounded(cut.end, size, node.name)]
-    return facts
 
 
 def top_k_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
@@ -206,21 +142,6 @@ def window_facts(models: Sequence[onnx.ModelProto]) -> list[Assumption]:
             if len(set(size)) > 1 and 0 < least <= min(size):
                 facts.append(Assumption("<=", (least,) * len(size), size, node.name))
     return facts
-
-
-def _tensors(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
-    return {tensor.name: tensor for tensor in model.graph.initializer}
-
-
-def _bounded(bound: Values, size: Values, node: str) -> list[Assumption]:
-    """Where one end of a slice lies, with the numbers at the sample points."""
-    if len({*bound}) == len({*size}) == 1 or min(bound) >= _FAR:
-        return []
-    if max(bound) < 0:
-        return [Assumption("<=", tuple(-b for b in bound), size, node)]
-    if all(b <= s for b, s in zip(bound, size, strict=True)):
-        return [Assumption("<=", bound, size, node)] if max(bound) > 0 else []
-    return [Assumption("<=", size, bound, node)]
 
 
 def _window_size(table: Expressions, size: Size, window: Window) -> Size:

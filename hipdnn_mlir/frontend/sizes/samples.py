@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -16,8 +16,11 @@ _FACTORS = (1, 2, 3, 4)
 _HELD_OUT_FACTOR = 5
 _ABOUT = (59, 223, 29, 13)
 """How large sizes are about: a model may limit them from above (a table of positions)."""
+MAX_BEYOND = 1500
+"""Samples are a few times as large at most: what two of them make is still small."""
 _IMAGES = (700, 2000)
 _HALVINGS = 6
+_PARTS = 4
 CACHED = frozenset({"GroupQueryAttention"})
 """Operators with buffers that hold what is valid or more."""
 
@@ -30,7 +33,7 @@ class Samples:
     held_out: tuple[int, ...]
 
 
-def samples(count: int, *, has_windows: bool, has_caches: bool = False) -> Iterator[Samples]:
+def samples(count: int, *, has_windows: bool, has_caches: bool = False, beyond: int = 0) -> Iterator[Samples]:
     """Sets of sample points, to be tried in order until the model accepts one.
 
     A point has one value per symbol: different primes, all times 1, 2, 3 or 4. So sizes computed from different symbols differ, and a
@@ -40,8 +43,12 @@ def samples(count: int, *, has_windows: bool, has_caches: bool = False) -> Itera
         count: number of symbols.
         has_windows: whether the model has convolutions or pools, which make sizes small.
         has_caches: whether the model has buffers that hold what is valid or more: which of two sizes is the larger differs between points.
+        beyond: gives one set alone, of sizes larger than this and further apart, so that their quotients differ, too.
     """
     factors = _FACTORS[: LOW if count == 1 else HIGH]
+    if beyond:
+        yield _beyond(beyond, factors, count, is_falling=has_caches)
+        return
     if has_windows:
         columns = [_varied(len(factors) + 1, seed) for seed in range(count)]
         *points, held_out = zip(*columns, strict=True)
@@ -54,11 +61,27 @@ def samples(count: int, *, has_windows: bool, has_caches: bool = False) -> Itera
         yield Samples(points, _point(about // _HELD_OUT_FACTOR, _HELD_OUT_FACTOR, count))
 
 
-def samples_for(proto: onnx.ModelProto, sizes: InputSizes) -> Iterator[Samples]:
-    """Sets of sample points for a model's symbols, to be tried in order."""
+def samples_for(proto: onnx.ModelProto, sizes: InputSizes, beyond: int = 0) -> Iterator[Samples]:
+    """Sets of sample points for a model's symbols, to be tried in order; with `beyond` one of sizes that are larger."""
     has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
     has_caches = any(node.op_type in CACHED for node in proto.graph.node)
-    return samples(len(sizes.table.symbols), has_windows=has_windows, has_caches=has_caches)
+    return samples(len(sizes.table.symbols), has_windows=has_windows, has_caches=has_caches, beyond=beyond)
+
+
+def _beyond(number: int, factors: Sequence[int], count: int, *, is_falling: bool) -> Samples:
+    """Sizes larger than a number; at one point they are multiples of it, of which nothing is left over."""
+    *kept, last = (
+        _point(
+            number * (_PARTS + place + 1) // _PARTS // factor + 1,
+            factor,
+            count,
+            is_falling=is_falling and place % 2 == 1,
+        )
+        for place, factor in enumerate((*factors[:-1], _HELD_OUT_FACTOR))
+    )
+    used: set[int] = set()
+    multiples = tuple(_prime(2, used) * number for _ in range(count))
+    return Samples([*kept, multiples], last)
 
 
 def _varied(count: int, seed: int) -> list[int]:

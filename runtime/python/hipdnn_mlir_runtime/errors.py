@@ -58,10 +58,12 @@ class HipdnnMlirError(Exception):
 
     Attributes:
         sample: Where a model is compiled at several sample sizes: the number of the sample that the message speaks of.
+        beyond: Then, too: sizes larger than this may do where these do not; 0 where that is not known.
     """
 
     exit_code: ClassVar[int] = USER_ERROR
     sample: int = 0
+    beyond: int = 0
 
     def __init__(
         self,
