@@ -76,15 +76,19 @@ class Solver:
                 self.tell(self.table.make(fact.operator, a, b))
 
     def _check_quotient(self, fact: Computed, a: Size, b: Size) -> None:
-        """Whether a quotient is different at some sample points, if it is elsewhere: else a size cannot be told from what is left of it.
+        """Whether a quotient, and what it leaves, are different at some sample points, if they are elsewhere.
+
+        Else a size cannot be told from what is left of it, or from its parts.
 
         Raises:
-            DynamicDimensionError: it is not.
+            DynamicDimensionError: one of them is not.
         """
-        quotient = self.table.make("ceildiv" if fact.operator == "ceildiv" else "floordiv", a, b)
-        values = self.values(quotient)
-        if len(set(values)) == 1 and self._differ(quotient, values[0]):
-            reason = "a quotient of dynamic dimensions is the same at every sample size"
+        for part in ("ceildiv" if fact.operator == "ceildiv" else "floordiv", "mod"):
+            size = self.table.make(part, a, b)
+            values = self.values(size)
+            if len(set(values)) > 1 or not self._differ(size, values[0]):
+                continue
+            reason = "a quotient of dynamic dimensions, or what it leaves, is the same at every sample size"
             error = DynamicDimensionError(reason, where=fact.node or None)
             error.beyond = 2 * b if isinstance(b, int) else 0
             raise error
