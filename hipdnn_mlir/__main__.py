@@ -1,5 +1,5 @@
 """``python -m hipdnn_mlir``: the command ``hipdnn-mlir``."""
 
-from hipdnn_mlir_runtime.cli.entry import main
+from hipdnn_mlir_runtime.cli.main import main
 
 main()

@@ -18,7 +18,6 @@ from onnx import helper, parser
 from hipdnn_mlir.cli.commands import write_page
 from hipdnn_mlir.compiler.compile import compile as compile_model
 from hipdnn_mlir.service.child import perform_in_child
-from hipdnn_mlir.service.process import start_ahead, take
 from hipdnn_mlir.service.request import Request
 from hipdnn_mlir_runtime.errors import HipdnnMlirError, MachineError, ModelError, PassError, UnsupportedError
 
@@ -104,24 +103,6 @@ def test_reproducer_holds_model_and_command_when_a_child_dies(small_model: Path,
 def test_error_keeps_its_class_when_raised_in_the_child(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"nowhere\.onnx"):
         perform_in_child(Request.to_compile(tmp_path / "nowhere.onnx", tmp_path / "x.hipdnn"))
-
-
-def test_process_started_ahead_serves_one_request_and_no_other_environment(
-    small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Extensions are named in the environment that a process starts with."""
-    start_ahead(["compile", "m.onnx", "--in-process"])
-    start_ahead(["inspect", "m.hipdnn"])
-    start_ahead(["compile", "m.onnx", "-o", "m.hipdnn"])
-    monkeypatch.setattr("hipdnn_mlir.service.process.start", lambda: pytest.fail("a second process"))
-    perform_in_child(Request.to_compile(small_model, tmp_path / "x.hipdnn"))
-    assert (tmp_path / "x.hipdnn").exists()
-    monkeypatch.undo()
-    start_ahead(["explain", "m.onnx"])
-    monkeypatch.setenv("HIPDNN_MLIR_EXTENSIONS", "other")
-    process = take()
-    assert process.environment["HIPDNN_MLIR_EXTENSIONS"] == "other"
-    process.end()
 
 
 def test_explanation_is_plain_data_when_asked_of_a_child(small_model: Path) -> None:
@@ -345,7 +326,6 @@ _KILLED = """
 import os, sys, threading, time
 from pathlib import Path
 from hipdnn_mlir.service.child import perform_in_child
-from hipdnn_mlir.service.process import start_ahead, take
 from hipdnn_mlir.service.request import Request
 model, output, started = map(Path, sys.argv[1:])
 def die():

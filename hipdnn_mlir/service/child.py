@@ -14,7 +14,7 @@ from hipdnn_mlir_runtime.errors import UNMAPPED, HipdnnMlirError, PassError, err
 from hipdnn_mlir_runtime.options import options_of
 
 from .messages import Connection
-from .process import take
+from .process import start
 from .reproducer import out_of_memory, with_reproducer
 from .request import Request
 
@@ -47,7 +47,7 @@ def perform_in_child(
         PassError: The child crashed or hung; the error names a saved reproducer.
     """
     try:
-        process = take()
+        process = start()
     except OSError as error:
         hint = "see ulimit -u and ulimit -n, or compile with --in-process"
         raise HipdnnMlirError(f"cannot start the compiler's process: {error.strerror}", hint=hint) from error

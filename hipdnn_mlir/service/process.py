@@ -1,22 +1,15 @@
-"""The compiler's process as its caller holds it; it may be started before the caller has loaded anything, so little is imported here."""
+"""The compiler's process as its caller holds it."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-_COMMANDS = frozenset({"compile", "explain", "verify"})
-"""Of `hipdnn-mlir`, that need the process."""
-_ELSEWHERE = frozenset({"--in-process", "--help", "-h"})
-"""Arguments with which they do not."""
-_COMPILER = "hipdnn_mlir.compiler.compile"
 _TIDYING_TIME_S = 1
 """What a process may take to delete its files after an interrupt; one deep in native code does not get to it."""
 
@@ -32,13 +25,11 @@ class Process:
     Attributes:
         popen: as given.
         connection: as given.
-        environment: what it was started with.
     """
 
     def __init__(self, popen: subprocess.Popen[bytes], connection: socket.socket, printed: IO[bytes]) -> None:
         self.popen = popen
         self.connection = connection
-        self.environment = dict(os.environ)
         self._printed = printed
 
     def let_go(self) -> None:
@@ -56,47 +47,8 @@ class Process:
             return self._printed.read().decode(errors="replace")
 
 
-_AHEAD: list[Process] = []
-"""The one that `start_ahead` started, until it is taken."""
-
-
-def start_ahead(arguments: Sequence[str]) -> None:
-    """Start the process that a command line needs, before that is read: it loads the compiler beside what reads it.
-
-    Args:
-        arguments: of `hipdnn-mlir`.
-    """
-    if {*arguments[:1]} & _COMMANDS and _ELSEWHERE.isdisjoint(arguments):
-        with contextlib.suppress(OSError):  # whoever asks for the process says so
-            _AHEAD.append(start(_COMPILER))
-            atexit.register(_end_ahead)
-
-
-def _end_ahead() -> None:
-    """Stop the one that nobody took: an error or an interrupt came first."""
-    for process in _AHEAD:
-        process.end()
-
-
-def take() -> Process:
-    """The process that was started ahead, for whom asks first and in the environment that it was started with; else a new one.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-    while _AHEAD:
-        process = _AHEAD.pop()
-        if process.environment == os.environ:
-            return process
-        process.end()  # the environment names extensions
-    return start()
-
-
-def start(*modules: str) -> Process:
+def start() -> Process:
     """Start a process.
-
-    Args:
-        modules: it imports before it waits.
 
     Raises:
         OSError: it cannot be started.
@@ -110,7 +62,7 @@ def start(*modules: str) -> Process:
         opened.enter_context(ours)
         with theirs:
             popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", "hipdnn_mlir.service.server", str(theirs.fileno()), *modules],
+                [sys.executable, "-P", "-m", "hipdnn_mlir.service.server", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=printed,

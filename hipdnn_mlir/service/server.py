@@ -1,7 +1,7 @@
 """The compiler as a service: requests in, placements, programs and explanations out.
 
-``python -P -m hipdnn_mlir.service.server FD [MODULE]`` answers messages (``messages``) on a socket, one at a time in order, until the other
-end closes it. ``answer`` does the same for one message, for a host that has an interpreter in its own process.
+``python -P -m hipdnn_mlir.service.server FD`` answers messages (``messages``) on a socket, one at a time in order, until the other end
+closes it. ``answer`` does the same for one message, for a host that has an interpreter in its own process.
 
 A message is a UTF-8 JSON object with fields of ``Request``. A model comes as a file descriptor and as ``hipdnn_mlir.frontend.container``
 describes, or ``model`` is the path of an ONNX or ``.pt2`` file. Actions:
@@ -35,7 +35,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from typing import Any
 
 from hipdnn_mlir_runtime.atomic_file import discard_partial_files
@@ -155,7 +154,7 @@ def _limit_memory() -> None:
 
 
 def main() -> None:
-    """Serve the socket whose file descriptor is the command line's first argument, once the modules behind it are imported."""
+    """Serve the socket whose file descriptor is the command line's one argument."""
     _limit_memory()
     gc.set_threshold(_GARBAGE)
     # An interrupt is meant for the host, which shares the terminal; its end closes the socket.
@@ -164,9 +163,6 @@ def main() -> None:
     logging.getLogger().handlers[0].setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        for module in sys.argv[2:]:
-            with contextlib.suppress(Exception):  # the request fails of it, too, and says so
-                import_module(module)
         serve(connection)
 
 

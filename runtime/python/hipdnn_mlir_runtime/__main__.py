@@ -1,5 +1,5 @@
 """``python -m hipdnn_mlir_runtime``: the command ``hipdnn-mlir``."""
 
-from .cli.entry import main
+from .cli.main import main
 
 main()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import sys
 import tempfile
 import traceback
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+
+_STANDARD_ERROR = 2
 
 
 def run(given: SimpleNamespace) -> int:
@@ -328,8 +332,18 @@ def call(arguments: Sequence[str]) -> int:
         return _fail(text, COMPILER_DEFECT)
 
 
+def _open_closed_streams() -> None:
+    """Give standard streams that the caller has closed (``2>&-``) the null device; what is opened later would take their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(_STANDARD_ERROR, "w")
+
+
 def main() -> None:
     """Entry point of the command."""
+    _open_closed_streams()
     sys.exit(call(sys.argv[1:]))
 
 
