@@ -19,12 +19,17 @@ class OrtSession:
 
     def __init__(self, program: str, threads: int) -> None:
         session = hipdnn_mlir.load(program)
+        self._program = program
         self.inputs, self.outputs, self.device = session.inputs, session.outputs, session.device
         self.symbols, self.buckets, self.exact = session.symbols, session.buckets, session.exact
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         model = Path(program).with_suffix(".onnx")
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def again(self, threads: int) -> OrtSession:
+        """Open another one: rows may run apart here, too."""
+        return OrtSession(self._program, threads)
 
     def prewarm(self, _: object = None) -> None:
         """ONNX Runtime has nothing to load for a size."""
