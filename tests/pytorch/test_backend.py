@@ -204,3 +204,17 @@ def test_results_that_are_no_tensors_come_back(compiled: list[Any]) -> None:
         x = torch.randn(sizes)
         with torch.no_grad():
             assert_same(fast(x), function(x))
+
+
+class _Behind(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[:, 100:] * 2
+
+
+def test_size_that_torch_export_fixes_is_that_of_the_example(compiled: list[tuple[Any, ...]]) -> None:
+    """One row is left of 101: PyTorch makes a program for that size alone, and still calls the size a symbol."""
+    module = _Behind()
+    fast = torch.compile(module, backend="hipdnn")
+    for size in (110, 101):
+        _compare(fast, module, torch.randn(2, size))
+    assert compiled

@@ -293,6 +293,8 @@ def _written(size: int | torch.SymInt, symbols: Mapping[str, str]) -> int | str:
     if isinstance(size, int):
         return size
     expression = size.node.expr
+    if expression.is_Integer:  # `Dim.AUTO` of a size that the module fixes
+        return int(expression)
     if expression.is_Symbol:
         return symbols[str(expression)]
     text = str(expression)
