@@ -36,9 +36,9 @@ def _repeat_widening(function: func.FuncOp, *, floats: bool) -> None:
     """Give each reader of a Dequantize one of its own, and with `floats` each op of hipDNN that reads widened floats."""
     for op in operations(function):
         if is_dequantization(op):
-            reading = readers(op.result)
+            reading = list(dict.fromkeys(readers(op.result)))
         elif floats and is_widened(op):
-            reading = [reader for reader in readers(op.result) if joins(reader)]
+            reading = [reader for reader in dict.fromkeys(readers(op.result)) if joins(reader)]
         else:
             continue
         for reader in reading[1:]:
