@@ -233,6 +233,6 @@ def _facts(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _is_always(fact: Assumption) -> bool:
     """Whether a size is said not to be a negative number: where a shape may have -1 in it, and where positions are counted up to it."""
-    if fact.relation == "<=" and max(fact.a) <= 0 <= min(fact.b) and fact.b[0] < fact.b[-1]:
-        return True
+    if fact.relation == "<=":
+        return max(fact.a) <= 0 <= min(fact.b) and fact.b[0] < fact.b[-1]
     return fact.relation == "!=" and (max(fact.a) < 0 <= min(fact.b) or max(fact.b) < 0 <= min(fact.a))

@@ -168,9 +168,7 @@ class Emulator:
 
     Args:
         memory: per argument the bytes it points to.
-        blocks, threads: of the grid, of a block.
-        wave: threads that shuffle among themselves.
-        asked_bytes: of a block's shared memory, where the code does not declare it.
+        blocks, threads, wave: of the grid, of a block, of what shuffles; `asked`: bytes of shared memory that the code does not declare.
         writers: as `writers` of a launch of the same kernel before. What a thread reads that another one writes is garbage then, since it
             may have been written already: where that makes no difference to the results, the order of threads makes none.
     """
@@ -181,10 +179,10 @@ class Emulator:
         blocks: int,
         threads: int,
         wave: int,
-        asked_bytes: int = 0,
+        asked: int = 0,
         writers: Sequence[Array] = (),
     ) -> None:
-        self.memory, self.asked_bytes = list(memory), asked_bytes
+        self.memory, self.asked_bytes = list(memory), asked
         self.blocks, self.threads, self.wave = blocks, threads, wave
         self.lanes = blocks * threads
         self.values: dict[Any, Any] = {}
