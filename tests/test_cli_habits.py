@@ -158,6 +158,23 @@ def test_terminals_get_colours_and_folded_columns(program: Path) -> None:
     assert "\x1b" not in on_a_terminal("inspect", program, env={"COLUMNS": "100", "NO_COLOR": "1"})
 
 
+@pytest.mark.parametrize("has_colours", [False, True])
+def test_names_do_not_control_what_is_shown(monkeypatch: pytest.MonkeyPatch, has_colours: bool) -> None:
+    monkeypatch.setattr(tables, "has_colours", lambda: has_colours)
+    title = tables.emphasized("title")
+    assert tables.printable(f"{title}\n\x1b[8mhidden\x1b[2J \u202e\x7f\u65e5") == (
+        f"{title}\n" + r"\x1b[8mhidden\x1b[2J \u202e\x7f" + "\u65e5"
+    )
+
+
+def test_names_are_written_out_where_the_locale_has_no_characters_for_them(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hipdnn_mlir", "cache", "list", "--cache-dir", tmp_path / "\u65e5"]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"\u65e5" in done.stdout
+
+
 def test_what_explain_and_profile_print_fits_a_terminal(tmp_path: Path) -> None:
     b = GraphBuilder("m")
     x = b.op("Relu", b.op("MatMul", b.input("x", [2, 3, 3]), b.normal([3, 3], 0.1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ import hipdnn_mlir
 from hipdnn_mlir.frontend.shape_inference import DATA_DEPENDENT
 from hipdnn_mlir.report.advice import advice
 from hipdnn_mlir.report.compare import compare_targets
-from hipdnn_mlir.targets.table import TARGETS, find_target
+from hipdnn_mlir.report.explain_text import percent_text
+from hipdnn_mlir.targets.table import TARGETS, TargetName, find_target
 from hipdnn_mlir_runtime.errors import NO_ROW, ModelError, Reject
 from hipdnn_mlir_runtime.tables import aligned
 
@@ -51,6 +53,40 @@ def test_nodes_without_names_have_their_places_behind_constants() -> None:
     text = "g (float[4] x) => (float[4] y) { c = Constant<value = float[4] {1, 2, 3, 4}>()  y = Add(x, c) }"
     (node,) = hipdnn_mlir.explain(_model(text)).nodes
     assert (node.name, node.place, node.within) == ("Add_1", "graph", ["graph_0"])
+
+
+def test_nodes_that_share_a_name_are_counted_each() -> None:
+    model = _model("g (float[2,8] x, float[8,8] w) => (float[2,8] y) { r = Relu(x)  m = MatMul(r, w)  y = Tanh(m) }")
+    model.graph.node[1].name = "Relu_0"  # as the first node is called, which has no name
+    model.graph.node[2].name = "Relu_0"
+    found = hipdnn_mlir.explain(model)
+    assert [(node.name, node.place) for node in found.nodes] == [
+        ("Relu_0", "graph"), ("Relu_0#1", "graph"), ("Relu_0#2", "graph")
+    ]  # fmt: skip
+    assert found.coverage is not None
+    assert found.coverage.flops_percent == 100.0
+
+
+@pytest.mark.parametrize("target", ["host", "gfx942"])
+def test_graphs_and_kernels_are_counted_as_coverage_counts_their_nodes(target: TargetName) -> None:
+    model = _model("g (float[2,8] x, float[8,8] w, int64 a) => (float[2,8] y) {\n"
+                   "m = MatMul(x, w)  s = CumSum(m, a)  y = Softmax(s) }")  # fmt: skip
+    model.graph.initializer.append(onnx.helper.make_tensor("a", onnx.TensorProto.INT64, [], [1]))
+    del model.graph.input[2]
+    found = hipdnn_mlir.explain(model, target=target)
+    places = {name: node.place for node in found.nodes for name in node.within}
+    graphs, kernels = (list(places.values()).count(place) for place in ("graph", "kernel"))
+    assert {"host": (2, 1), "gfx942": (1, 2)}[target] == (graphs, kernels)
+    counted = rf"^{graphs} graphs?, {kernels} kernels?:$"
+    assert re.search(counted, str(found), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0"), (0.2, "1"), (66.67, "67"), (99.7, "99"), (100, "100"), (99.99999999999, "100")],
+)
+def test_all_and_none_are_not_said_of_a_part(share: float, text: str) -> None:
+    assert percent_text(share) == text
 
 
 def test_flops_count_when_a_convolution_is_left_out() -> None:

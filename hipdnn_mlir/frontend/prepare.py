@@ -170,10 +170,15 @@ def _without_weights(
 
 
 def name_nodes(graph: onnx.GraphProto) -> None:
-    """Give every node a name, which messages and placement reports use."""
+    """Give every node a name of its own, which messages and reports use; names that are unique stay."""
+    taken: set[str] = set()
     for index, node in enumerate(graph.node):
-        if not node.name:
-            node.name = f"{node.op_type}_{index}"
+        wanted = node.name or f"{node.op_type}_{index}"
+        name, count = wanted, 1
+        while name in taken:
+            name, count = f"{wanted}#{count}", count + 1
+        node.name = name
+        taken.add(name)
 
 
 def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:

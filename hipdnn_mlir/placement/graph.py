@@ -12,6 +12,7 @@ from onnx import numpy_helper
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..frontend.onnx_types import BY_ONNX
+from ..frontend.prepare import name_nodes
 from ..frontend.subgraphs import subgraphs
 
 INLINE_BYTES = 1024
@@ -140,7 +141,7 @@ def _light_copy(model: onnx.ModelProto) -> onnx.ModelProto:
     graph.name = model.graph.name
     graph.initializer.extend(map(_light, model.graph.initializer))
     graph.node.extend(model.graph.node)
-    _name_nodes(graph)  # constants among them, so that names are those of messages and of compiled steps
+    name_nodes(graph)  # constants among them, so that names are those of messages and of compiled steps
     tensors = [_constant(node) for node in graph.node]
     kept = [node for node, tensor in zip(graph.node, tensors, strict=True) if tensor is None]
     graph.initializer.extend(_light(tensor) for tensor in tensors if tensor is not None)
@@ -185,15 +186,3 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     if dtype is None:
         return None
     return numpy_helper.from_array(np.asarray(onnx.helper.get_attribute_value(attribute), dtype), node.output[0])
-
-
-def _name_nodes(graph: onnx.GraphProto) -> None:
-    """Give every node a name of its own; names that are unique stay."""
-    taken: set[str] = set()
-    for index, node in enumerate(graph.node):
-        wanted = node.name or f"{node.op_type}_{index}"
-        name, count = wanted, 1
-        while name in taken:
-            name, count = f"{wanted}#{count}", count + 1
-        node.name = name
-        taken.add(name)

@@ -6,6 +6,8 @@ from typing import Any
 
 from hipdnn_mlir_runtime.tables import aligned
 
+KERNELS = frozenset({"kernel", "GENERATED"})
+"""Engines of what is no graph of a library: functions of the host's library, and code that this compiler writes."""
 SHOWN_NODES = 3
 _WIDEST = 60
 _LINE = 120
@@ -33,7 +35,9 @@ def explanation_lines(data: Mapping[str, Any], line: int | None = None) -> list[
         lines += ["", *_wrapped(line, f"Plans were not asked for: {data['plans_not_asked']}.")]
     regions = [*data["graphs"], *data["launches"]]
     if regions:
-        counted = f"{_count(data['graphs'], 'graph')}, {_count(data['launches'], 'kernel')}"
+        kernels = [region for region in regions if region["engine"] in KERNELS]
+        graphs = [region for region in regions if region["engine"] not in KERNELS]
+        counted = f"{_count(graphs, 'graph')}, {_count(kernels, 'kernel')}"
         rows = [
             [str(region[key]) for key in ("name", "engine", "summary")] + [_names(region["nodes"])]
             for region in regions
@@ -53,10 +57,10 @@ def _coverage(found: Mapping[str, Any], target: str) -> str:
         target: whose graphs.
     """
     work = found["flops_percent"]
-    share = "" if work is None else f", with {work:.0f} % of the FLOPs of convolutions and matmuls"
+    share = "" if work is None else f", with {percent_text(work)} % of the FLOPs of convolutions and matmuls"
     return (
         f"Target {target}: {found['graph']} of {found['nodes']} nodes on hipDNN graphs "
-        f"({found['percent']:.0f} % of those that run{share}), {found['kernel']} in kernels, "
+        f"({percent_text(found['percent'])} % of those that run{share}), {found['kernel']} in kernels, "
         f"{found['moved']} views or copies, {found['folded']} folded away, {found['left_out']} left out."
     )
 
@@ -94,7 +98,14 @@ _SHARES = {
 
 def _share(found: Mapping[str, Any], name: str) -> str:
     value = found[_SHARES[name]]
-    return "-" if value is None else f"{value:.0f}"
+    return "-" if value is None else percent_text(value) if name.endswith("%") else str(value)
+
+
+def percent_text(share: float) -> str:
+    """A percentage without decimals: 100 is said of all alone, and 0 of none."""
+    rounding_error = 1e-6
+    is_part = rounding_error < share < 100 - rounding_error
+    return f"{min(99, max(1, round(share)))}" if is_part else f"{share:.0f}"
 
 
 def _rejected(line: int | None, groups: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import hipdnn_mlir
+from hipdnn_mlir.report.compare import compare_targets
+
 pytestmark = pytest.mark.slow
 
 
@@ -43,3 +46,14 @@ def test_python_of_the_page_runs(name, pytestconfig: pytest.Config, tmp_path) ->
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_the_tutorial_shows_what_explain_prints(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pytestconfig.rootpath)
+    page = Path("docs/tutorial.md").read_text()
+    shown = re.findall(r"^```\nhipdnn-mlir explain (.*)\n```$(?:.|\n)*?^```\n((?:.|\n)*?)^```$", page, re.MULTILINE)
+    assert [words.split()[1:] for words, _ in shown] == [[], "--target host --target gfx942 --target sm_90".split()]
+    for words, text in shown:
+        model, *rest = words.split()
+        targets = [word for word in rest if word != "--target"]
+        assert f"{compare_targets(model, targets) if targets else hipdnn_mlir.explain(model)}\n" == text

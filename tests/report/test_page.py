@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,22 @@ def test_times_have_a_column_where_a_profile_is_given(programs: dict[str, Path],
 
 
 @needs_chromium
+def test_numbers_of_any_size_are_written_without_powers_of_ten(programs: dict[str, Path], tmp_path: Path) -> None:
+    facts = read_facts(programs["digits"])
+    times = [999.7, 2.5e6, *[1e6] * (len(facts.steps) - 2)]
+    flops = [999_999, 3 * 10**15, *[7] * (len(facts.steps) - 2)]
+    steps = [replace(step, flops=count) for step, count in zip(facts.steps, flops, strict=True)]
+    page = page_html(replace(facts, steps=steps, times_us=times))
+    script = """const rows = [...document.querySelectorAll("#step-table tbody tr")].map((row) => row.textContent);
+        node("step-1").click(); return {rows, panel: text("#detail")};"""
+    seen = ask(page, script, tmp_path)
+    assert "1 M1.00 ms" in seen["rows"][0]
+    assert "3,000 T2.50 s" in seen["rows"][1]
+    assert "1,200,000 GFLOP/s" in seen["panel"]
+    assert not re.search(r"\de\+\d", seen["panel"] + "".join(seen["rows"]))
+
+
+@needs_chromium
 def test_the_memory_map_shows_the_owners_of_the_peak(programs: dict[str, Path], tmp_path: Path) -> None:
     arena = read_facts(programs["encoder"]).arena
     script = """
@@ -258,3 +275,4 @@ def test_an_address_opens_a_node_or_a_search(page: str, tmp_path: Path) -> None:
     assert ask(page, script, tmp_path, fragment="#step-2") == ["step-2", 0]
     assert ask(page, script, tmp_path, fragment="#find=maxpool%20pool")[1] > 0
     assert ask(page, script, tmp_path, fragment="#step-99999") == [None, 0]
+    assert ask(page, script, tmp_path, fragment="#find=100%") == [None, 0]

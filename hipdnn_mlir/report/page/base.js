@@ -11,12 +11,20 @@ const bytesText = (count) => {
   }
   return `${size.toFixed(1)} GiB`;
 };
+/** Three digits that count, and all of those before the point: `toPrecision` would write 12345 as 1.23e+4. */
+const digitsText = (value) => (value < 999.5 ? value.toPrecision(3) : Math.round(value).toLocaleString("en"));
+/** The value in the first of units, each a thousand of the one before, in which it has no more than three digits before the point. */
+const unitText = (value, units) => {
+  const index = units.findIndex((_, power) => value / 1000 ** power < 999.5 || power === units.length - 1);
+  return [digitsText(value / 1000 ** index), units[index]];
+};
 const flopsText = (count) => {
   if (count === null) return "–";
-  const power = Math.min(4, Math.max(0, Math.floor(Math.log10(count || 1) / 3)));
-  return `${(count / 1000 ** power).toPrecision(3).replace(/\.0+$/, "")} ${["", "k", "M", "G", "T"][power]}`.trim();
+  const [digits, unit] = unitText(count, ["", "k", "M", "G", "T"]);
+  return `${digits.replace(/\.0+$/, "")} ${unit}`.trim();
 };
-const timeText = (us) => (us >= 1000 ? `${(us / 1000).toPrecision(3)} ms` : `${us.toPrecision(3)} µs`);
+const timeText = (us) => unitText(us, ["µs", "ms", "s"]).join(" ");
+const rateText = (flops, us) => `${digitsText(flops / us / 1000)} GFLOP/s`;
 const shapeText = (dims) => (dims.length ? dims.join("×") : "scalar");
 const countText = (count, name) => `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);

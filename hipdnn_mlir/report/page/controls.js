@@ -14,12 +14,20 @@ const useTheme = () => {
   apply(dark.matches ? "dark" : "light");
 };
 
+const decoded = (text) => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a % that begins no escape
+  }
+};
+
 const openHash = () => {
   const hash = location.hash.slice(1);
   const node = nodeOf(hash);
   if (node !== null) select(node, { scroll: "instant" });
   if (hash.startsWith("find=")) {
-    byId("search").value = decodeURIComponent(hash.slice(5));
+    byId("search").value = decoded(hash.slice(5));
     search(byId("search").value);
   }
 };

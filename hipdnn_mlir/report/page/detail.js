@@ -36,7 +36,7 @@ const ofPort = (node) => {
 
 const ofStep = (index) => {
   const step = steps[index];
-  const intensity = step.flops ? (step.flops / (step.read_bytes + step.written_bytes)).toPrecision(3) : "";
+  const intensity = step.flops ? digitsText(step.flops / (step.read_bytes + step.written_bytes)) : "";
   const time = hasTimes ? data.times_us[index] : null;
   const scratch = data.arena.blocks.find((block) => block.is_workspace && block.step === index);
   return [
@@ -46,7 +46,7 @@ const ofStep = (index) => {
       [step.kind === "launch" ? "Function" : "Engine", step.engine ? own(step.engine) : ""],
       ["Plan", data.plans[index] ? own(data.plans[index]) : ""],
       ["Time", time === null ? "" : `${timeText(time)}, ${((100 * time) / sum(data.times_us)).toFixed(1)} % of all steps`],
-      ["FLOPs", step.flops === null ? "" : `${flopsText(step.flops)}${intensity ? `, ${intensity} per byte` : ""}${time ? `, ${(step.flops / time / 1000).toPrecision(3)} GFLOP/s` : ""}`],
+      ["FLOPs", step.flops === null ? "" : `${flopsText(step.flops)}${intensity ? `, ${intensity} per byte` : ""}${time ? `, ${rateText(step.flops, time)}` : ""}`],
       ["Reads", bytesText(step.read_bytes)], ["Writes", bytesText(step.written_bytes)],
       ["Workspace", scratch ? bytesText(scratch.bytes) : ""], ["Name", step.module],
       ...data.refused.filter((plan) => plan.steps.includes(index)).map((plan) => ["In place of", [own(plan.summary), ", which the library refused: ", own(plan.reason)]]),

@@ -25,7 +25,14 @@ const nodeOf = (id) => {
 };
 const textOf = (node) => [...titleOf(node), ...reports.map((known) => known.nodes[node].place)].join("\n");
 const regionsOf = (known) => [...known.graphs, ...known.launches];
-const percentText = (share) => (share === null ? "–" : `${share.toFixed(0)} %`);
+/** 100 % is said of all alone, and 0 % of none. */
+const percentText = (share) => {
+  if (share === null) return "–";
+  const isPart = share > 1e-6 && share < 100 - 1e-6;
+  return `${isPart ? Math.min(99, Math.max(1, Math.round(share))) : share.toFixed(0)} %`;
+};
+/** Whether a region is no graph of a library, but a function of the host's library or code that the compiler writes. */
+const isKernel = (region) => ["kernel", "GENERATED"].includes(region.engine);
 
 const nodeLink = (node) =>
   make("button", { type: "button", class: "linkish", title: titleOf(node).join("\n").slice(0, 600), click: () => select(node, { scroll: "auto" }) }, own(members[node].name.slice(0, 200)));
@@ -93,7 +100,9 @@ const drawLeftOut = () => {
 
 const drawRegions = () => {
   const regions = regionsOf(report);
-  byId("regions-text").textContent = `${countText(report.graphs.length, "graph")}, ${countText(report.launches.length, "kernel")} on ${report.target}, in the order of execution.`;
+  const kernels = regions.filter(isKernel).length;
+  const order = report.graphs.length && report.launches.length ? "Those called graph are in the order of execution, and so are those called kernel." : "They are in the order of execution.";
+  byId("regions-text").textContent = `${countText(regions.length - kernels, "graph")}, ${countText(kernels, "kernel")} on ${report.target}. ${regions.length ? order : ""}`;
   drawTable(byId("region-table"), regions, [
     { title: "Name", class: "engine", value: (region) => region.name, cell: (region) => region.name },
     { title: "Engine", class: "engine", value: (region) => region.engine, cell: (region) => own(region.engine) },

@@ -5,7 +5,7 @@ const drawNumbers = () => {
   const kinds = (kind) => steps.filter((step) => step.kind === kind).length;
   drawNumberRows([
     ["Steps", String(steps.length), [["graph", kinds("execute")], ["kernel", kinds("launch")], ["cop", kinds("copy")]].filter(([, count]) => count).map(([name, count]) => (name === "cop" ? `${count} ${count === 1 ? "copy" : "copies"}` : countText(count, name))).join(", ")],
-    hasTimes ? ["Time of all steps", timeText(sum(data.times_us)), flops ? `${(flops / sum(data.times_us) / 1000).toPrecision(3)} GFLOP/s` : ""] : null,
+    hasTimes ? ["Time of all steps", timeText(sum(data.times_us)), flops ? rateText(flops, sum(data.times_us)) : ""] : null,
     ["FLOPs", flopsText(flops), "matmuls, convolutions, attention"],
     ["Weights", bytesText(weights), countText(data.weights.length, "tensor")],
     ["Arena", bytesText(arena.bytes), `${bytesText(arena.largest_live_bytes)} at the peak`],

@@ -1,4 +1,4 @@
-"""The command ``hipdnn-mlir``: run, inspect and devices; compile, explain, verify and generate where the compiler is installed.
+"""The command ``hipdnn-mlir``: run, inspect and others; compile, explain and others where the compiler is installed.
 
 Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 outputs differ from the
 reference, 2 the user's error, 3 a defect of the compiler.
@@ -6,6 +6,7 @@ reference, 2 the user's error, 3 a defect of the compiler.
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
@@ -221,6 +222,14 @@ def show(given: SimpleNamespace, data: Callable[[], Mapping[str, Any]], text: Ca
     sys.stdout.write(printable(shown) + "\n")
 
 
+class _Printable(logging.Formatter):
+    """Messages of the log, which may hold names of a file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message for a terminal."""
+        return printable(super().format(record))
+
+
 def _finite(data: Any) -> Any:
     """Return data with None for numbers that JSON has not: infinities, and what is none."""
     if isinstance(data, Mapping):
@@ -309,7 +318,9 @@ def call(arguments: Sequence[str]) -> int:
         command, given = parse(all_commands(), arguments)
         name = command.name
         level = logging.DEBUG if given.verbose else logging.ERROR if given.quiet else logging.WARNING
-        logging.basicConfig(level=level, format="%(message)s", stream=sys.stderr)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(_Printable())
+        logging.basicConfig(level=level, handlers=[handler])
         return command.run(given)
     except SystemExit as ended:  # help and the version
         return int(ended.code or 0)
@@ -344,6 +355,9 @@ def _open_closed_streams() -> None:
 def main() -> None:
     """Entry point of the command."""
     _open_closed_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names that the locale has no characters for are written out, as on standard error.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(call(sys.argv[1:]))
 
 

@@ -41,12 +41,23 @@ def emphasized(text: str, colour: str = "1") -> str:
     return f"\x1b[{colour}m{text}\x1b[0m" if has_colours() else text
 
 
-_CONTROLS = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_OURS = re.compile(r"\x1b\[(?:0|1|3[123])m")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """The text for a terminal: control characters, which names in a file may hold, are written out. Colours stay."""
-    return _CONTROLS.sub(lambda found: found[0] if len(found[0]) > 1 else f"\\x{ord(found[0]):02x}", text)
+    """The text for a terminal: characters that control it or the order of others, which names may hold, are written out.
+
+    What ``emphasized`` writes stays, where it writes any.
+    """
+    if not has_colours():
+        return _written_out(text)
+    parts = zip(_OURS.split(text), [*_OURS.findall(text), ""], strict=True)
+    return "".join(_written_out(part) + ours for part, ours in parts)
+
+
+def _written_out(text: str) -> str:
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def has_colours() -> bool:

@@ -137,7 +137,7 @@ class Profile:
         repeat: Recorded runs, and as many plain ones in turns with them.
         steps: The steps, in the order of a run.
         run: The time of plain runs, from call to return: without events between the steps, with all that comes before and behind them.
-        recorded: The time of the recorded runs, in the same way: by how much it exceeds that of plain ones is what recording costs.
+        recorded: The time of the recorded runs, from the call into the runtime to its return: plain ones also check and make arrays.
         steps_sum_us: The median over the recorded runs of the sum of their steps.
         ceilings: What the device reaches at most.
         runs: The recorded runs.

@@ -50,7 +50,7 @@ def lines_of(profile: Profile, sort: Order, limit: int | None, line: int | None)
 
 
 def _head(profile: Profile) -> list[str]:
-    inputs = ", ".join(f"{name}: {text}" for name, text in profile.inputs.items())
+    inputs = ", ".join(f"{name}: {text}" for name, text in profile.inputs.items()) or "no inputs"
     threads = f", {profile.threads} threads" if profile.threads else ""
     peaks = ", ".join(f"{rate:.0f} GFLOP/s {dtype}" for dtype, rate in profile.ceilings.gflops.items())
     bandwidth = profile.ceilings.gbytes_s
