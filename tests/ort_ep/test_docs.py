@@ -52,7 +52,10 @@ def test_the_tutorial_shows_what_explain_prints(pytestconfig: pytest.Config, mon
     monkeypatch.chdir(pytestconfig.rootpath)
     page = Path("docs/tutorial.md").read_text()
     shown = re.findall(r"^```\nhipdnn-mlir explain (.*)\n```$(?:.|\n)*?^```\n((?:.|\n)*?)^```$", page, re.MULTILINE)
-    assert [words.split()[1:] for words, _ in shown] == [[], ["--target", "host", "--target", "gfx942", "--target", "sm_90"]]
+    assert [words.split()[1:] for words, _ in shown] == [
+        [],
+        ["--target", "host", "--target", "gfx942", "--target", "sm_90"],
+    ]
     for words, text in shown:
         model, *rest = words.split()
         targets = [word for word in rest if word != "--target"]
