@@ -101,3 +101,69 @@ def test_the_model_stays_when_the_output_is_another_name_of_it(
     assert command("quantize", model, "-o", output).returncode == 0
     assert model.read_bytes() == small_model.read_bytes()
     assert output.read_bytes() != small_model.read_bytes()
+
+
+def _product(path: Path, opset: int = 17, op: str = "MatMul") -> onnx.ModelProto:
+    """A model file of one operator on x[2, 64] and weights."""
+    y = onnx.helper.make_node(op, ["x", "w"] if op == "MatMul" else ["x"], ["y"])
+    x, out = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2, 64]) for n in ("x", "y"))
+    w = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 64), np.float32), "w")
+    graph = onnx.helper.make_graph([y], "g", [x], [out], [w] if op == "MatMul" else [])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8)
+    onnx.save(model, path)
+    return model
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    np.save(folder / "0.npy", np.random.default_rng(1).standard_normal((2, 64), np.float32))
+    return folder
+
+
+@pytest.mark.parametrize("case", ["weights in another file", "opset 9"])
+def test_models_that_the_quantizer_spoils_are_quantized(
+    command: Command, rows: Path, tmp_path: Path, case: str
+) -> None:
+    path, made = tmp_path / "model.onnx", tmp_path / "made.onnx"
+    model = _product(path, 9 if case == "opset 9" else 17)
+    if case != "opset 9":
+        onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    result = command("quantize", path, "--calibrate", rows, "--reduce-range", "-o", made, "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["bytes"] < report["bytes_before"]
+    x = np.load(rows / "0.npy")
+    (exact,) = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    (got,) = hipdnn_mlir.compile(made).session().run(None, {"x": x})
+    assert np.abs(got - exact).max() < 0.1 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("quantized", "it is quantized already; quantize the model that it was made of"),
+        ("nothing", "nothing to quantize: expected operators of f32 with a form in 8 bits"),
+        ("custom", "ONNX Runtime's quantizer refuses it: "),
+        ("NaN", "0.npy has infinite numbers or NaN"),
+    ],
+)
+def test_what_is_not_quantized_is_told(command: Command, rows: Path, tmp_path: Path, case: str, words: str) -> None:
+    path, made = tmp_path / "model.onnx", tmp_path / "made.onnx"
+    model = _product(path, op="Elu" if case == "nothing" else "MatMul")
+    if case == "quantized":
+        assert command("quantize", path, "-o", path.with_name("again.onnx")).returncode == 0
+        path = path.with_name("again.onnx")
+    elif case == "custom":
+        model.graph.node.append(onnx.helper.make_node("Unknown", ["y"], ["z"], domain="acme"))
+        model.opset_import.append(onnx.helper.make_opsetid("acme", 1))
+        model.graph.output[0].name = "z"
+        onnx.save(model, path)
+    elif case == "NaN":
+        np.save(rows / "0.npy", np.full((2, 64), np.nan, np.float32))
+    result = command("quantize", path, "--calibrate", rows, "-o", made)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not made.exists()

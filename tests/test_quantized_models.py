@@ -17,7 +17,9 @@ ENGINE = "HOST_QUANTIZED_ENGINE"
 _COPY = "HOST_ROWWISE_ENGINE"
 """Stores an image channels-last."""
 X_SCALE, W_SCALE, Y_SCALE = np.float32(0.021), np.float32(0.013), np.float32(0.071)
-_KINDS = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8, np.float32: TensorProto.FLOAT}
+_KINDS = {
+    np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8, np.float32: TensorProto.FLOAT, np.float16: TensorProto.FLOAT16,
+}  # fmt: skip
 
 
 class Model:
@@ -69,7 +71,7 @@ def engines_beside_onnxruntime(
     ]
     session = hipdnn_mlir.compile(model).session()
     (got,) = session.run(None, {"x": x})
-    assert got.dtype == reference.dtype
+    assert (got.dtype, got.shape) == (reference.dtype, reference.shape)
     apart = np.abs(np.asarray(got, np.float64) - reference)
     assert apart.max() <= step
     assert (apart > step / 2).mean() <= others
@@ -142,6 +144,61 @@ def test_matmul_is_within_a_step(dims: tuple[int, ...], is_rounded: bool) -> Non
     assert engines_beside_onnxruntime(built, x, step) == [ENGINE]
 
 
+@pytest.mark.parametrize(
+    ("dims", "w"), [((24,), (24, 7)), ((3, 24), (24,)), ((3, 4, 24), (3, 24, 24)), ((24,), (3, 24, 7))]
+)
+@pytest.mark.parametrize("end", ["floats", "bytes", "bias"])
+def test_products_of_other_ranks_are_within_a_step(dims: tuple[int, ...], w: tuple[int, ...], end: str) -> None:
+    model, x = Model(), integers(np.uint8, *dims)
+    right = model.dequantized(model.constant(weights(*w) // 4), W_SCALE, np.int8(0))
+    y = model.op("MatMul", model.dequantized("x", X_SCALE, np.uint8(99)), right)
+    if end == "bias":
+        rounded = model.dequantized(model.quantized(y, np.uint8(120)), Y_SCALE, np.uint8(120))
+        bias = np.linspace(-1, 1, w[-1], dtype=np.float32).reshape(1, 1, 1, -1) if len(w) > 1 else np.float32([0.5])
+        y = model.op("Add", rounded, model.constant(bias))
+    step, others = (1e-4, 1e-3) if end == "floats" else (1.0, 1.0 if end == "bias" else 1e-3)
+    built = (
+        model.build(x, y, np.float32)
+        if end == "floats"
+        else model.build(x, model.quantized(y, np.uint8(110)), np.uint8)
+    )
+    engines_beside_onnxruntime(built, x, step, others)
+
+
+def test_scales_in_vectors_of_one_number_count_as_numbers() -> None:
+    x = integers(np.uint8, 2, 5, 24)
+    model = Model()
+    right = model.dequantized(model.constant(weights(24, 7)), np.full(7, W_SCALE), np.zeros(7, np.int8), 1)
+    y = model.op("MatMul", model.dequantized("x", np.array([X_SCALE]), np.array([99], np.uint8)), right)
+    y = model.op("QuantizeLinear", y, model.constant(np.array([Y_SCALE])), model.constant(np.array([100], np.uint8)))
+    assert engines_beside_onnxruntime(model.build(x, y, np.uint8), x) == [ENGINE]
+
+
+def test_clip_in_front_of_a_bias_still_cuts() -> None:
+    model, x = Model(), integers(np.uint8, 6, 24)
+    right = model.dequantized(model.constant(weights(24, 7)), W_SCALE, np.int8(0))
+    y = model.op("MatMul", model.dequantized("x", X_SCALE, np.uint8(128)), right)
+    scale, zero = np.float32(0.01), np.uint8(128)
+    y = model.op("Clip", y, model.constant(np.float32(-1.28)), model.constant(np.float32(1.27)))
+    rounded = model.op("QuantizeLinear", y, model.constant(scale), model.constant(zero))
+    total = model.op("Add", model.dequantized(rounded, scale, zero), model.constant(np.arange(-3, 4, dtype=np.float32)))
+    engines_beside_onnxruntime(model.build(x, model.quantized(total, np.uint8(110)), np.uint8), x)
+
+
+@pytest.mark.parametrize("dims", [(6, 9), (1, 9), (6, 1), (1,), ()])
+def test_gemm_takes_any_bias(dims: tuple[int, ...]) -> None:
+    model, x = Model(), integers(np.uint8, 6, 20)
+    bias = np.random.default_rng(0).integers(-3000, 3000, dims).astype(np.int32)
+    y = model.op(
+        "Gemm",
+        model.dequantized("x", X_SCALE, np.uint8(7)),
+        model.dequantized(model.constant(weights(20, 9)), W_SCALE, np.int8(0)),
+        model.dequantized(model.constant(bias), X_SCALE * W_SCALE, np.int32(0)),
+    )
+    engines = engines_beside_onnxruntime(model.build(x, model.quantized(y, np.uint8(120)), np.uint8), x)
+    assert (ENGINE in engines) == (dims not in ((6, 9), (6, 1)))
+
+
 @pytest.mark.parametrize("transposed", [0, 1])
 def test_gemm_is_within_a_step(transposed: int) -> None:
     model, x = Model(), integers(np.int8, 6, 20)
@@ -157,15 +214,28 @@ def test_gemm_is_within_a_step(transposed: int) -> None:
     assert engines_beside_onnxruntime(model.build(x, model.quantized(y, np.int8(1)), np.int8), x)[-1] == ENGINE
 
 
-def test_dynamic_quantization_multiplies_integers() -> None:
+def _dynamic(x: np.ndarray, w: np.ndarray, scale: np.ndarray | np.float32) -> onnx.ModelProto:
     model = Model()
-    x = np.random.default_rng(3).standard_normal((2, 5, 32)).astype(np.float32)
     model.nodes.append(helper.make_node("DynamicQuantizeLinear", ["x"], ["a", "scale", "zero"], name="dynamic"))
-    sums = model.op("MatMulInteger", "a", model.constant(weights(32, 12)), "zero", model.constant(np.int8(0)))
-    factor = model.op("Mul", "scale", model.constant(W_SCALE))
+    sums = model.op("MatMulInteger", "a", model.constant(w), "zero", model.constant(np.int8(0)))
+    factor = model.op("Mul", "scale", model.constant(scale))
     y = model.op("Mul", model.op("Cast", sums, to=TensorProto.FLOAT), factor)
-    y = model.op("Add", y, model.constant(np.arange(12, dtype=np.float32)))
-    assert ENGINE in engines_beside_onnxruntime(model.build(x, y, np.float32), x, 1e-3)
+    if scale.size == 1:  # ONNX Runtime scales the bias, too, where it fuses scales of rows
+        y = model.op("Add", y, model.constant(np.arange(w.shape[-1], dtype=np.float32)))
+    return model.build(x, y, np.float32)
+
+
+def test_dynamic_quantization_multiplies_integers() -> None:
+    x = np.random.default_rng(3).standard_normal((2, 5, 32)).astype(np.float32)
+    assert ENGINE in engines_beside_onnxruntime(_dynamic(x, weights(32, 12), W_SCALE), x, 1e-3)
+
+
+@pytest.mark.parametrize("case", ["vector", "batches", "scales of rows"])
+def test_dynamic_quantization_of_other_products_is_the_same(case: str) -> None:
+    x = np.random.default_rng(3).standard_normal((32,) if case == "vector" else (2, 12, 32)).astype(np.float32)
+    w = weights(2, 32, 12) if case == "batches" else weights(32, 12)
+    scale = np.linspace(0.01, 0.1, 12, dtype=np.float32).reshape(12, 1) if case == "scales of rows" else W_SCALE
+    engines_beside_onnxruntime(_dynamic(x, w, scale), x, 1e-3)
 
 
 def test_bias_behind_a_product_is_added_before_it_is_rounded() -> None:
@@ -220,6 +290,42 @@ def test_concatenated_bytes_of_other_scales_are_quantized_again(same: bool) -> N
     other = model.dequantized("x", Y_SCALE if same else X_SCALE, np.uint8(7 if same else 90))
     joined = model.op("Concat", model.dequantized("x", Y_SCALE, np.uint8(7)), other, axis=1)
     engines_beside_onnxruntime(model.build(x, model.quantized(joined, np.uint8(7)), np.uint8), x)
+
+
+def test_concatenated_floats_that_are_returned_are_not_quantized() -> None:
+    model, x = Model(), integers(np.uint8, 2, 3, 5)
+    joined = model.op(
+        "Concat", model.dequantized("x", Y_SCALE, np.uint8(7)), model.dequantized("x", X_SCALE, np.uint8(90))
+    )
+    model.nodes[-1].attribute.append(helper.make_attribute("axis", 1))
+    model.op("QuantizeLinear", joined, model.constant(np.float32(0.5)), model.constant(np.uint8(7)))
+    engines_beside_onnxruntime(model.build(x, joined, np.float32), x, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_maxima_of_bytes_with_a_border_on_one_side_are_those_inside(dtype: Any) -> None:
+    model, x = Model(), integers(dtype, 1, 3, 6, 6) // 4 - (90 if dtype is np.int8 else 0)
+    x = x.astype(dtype)
+    y = model.op("MaxPool", "x", kernel_shape=[2, 2], pads=[0, 1, 1, 0])
+    engines_beside_onnxruntime(model.build(x, y, dtype), x, 0.5)
+
+
+def test_number_beyond_the_border_of_a_crop_is_no_integer() -> None:
+    model, x = Model(), integers(np.uint8, 1, 2, 4, 4)
+    box, sizes = np.array([0, 0, -0.5, -0.5, 1, 1, 1.5, 1.5], np.float32), np.array([1, 2, 6, 6])
+    crop = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 3.3}
+    parameters = model.constant(box), "", model.constant(sizes)
+    y = model.op("Resize", model.dequantized("x", Y_SCALE, np.uint8(7)), *parameters, mode="nearest", **crop)
+    engines_beside_onnxruntime(model.build(x, model.quantized(y, np.uint8(7)), np.uint8), x)
+
+
+def test_movement_of_halves_that_bytes_become_keeps_their_type() -> None:
+    model, x = Model(), integers(np.uint8, 3, 8)
+    y = model.op("Transpose", model.dequantized("x", X_SCALE, np.uint8(9)))
+    model.nodes[0].attribute.append(helper.make_attribute("output_dtype", TensorProto.FLOAT16))
+    built = model.build(x, model.op("Relu", y), np.float16)
+    built.opset_import[0].version, built.ir_version = 23, 11
+    engines_beside_onnxruntime(built, x, 1e-3)
 
 
 @pytest.mark.parametrize("op", ["HardSwish", "Sigmoid", "Gelu", "LeakyRelu"])

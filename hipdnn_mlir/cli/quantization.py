@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -18,12 +21,23 @@ from hipdnn_mlir_runtime.errors import HipdnnMlirError, MachineError, ModelError
 from hipdnn_mlir_runtime.pytorch import is_exported
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from hipdnn_mlir_runtime.cli.arrays import Array
     from hipdnn_mlir_runtime.session.arrays import Port
+
+_CHANNELS = 13
+"""The opset from which on scales differ by channel."""
+_QUANTIZED = frozenset(
+    {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
+)  # fmt: skip
+"""Operators that a model has which is quantized."""
 
 
 def quantize(given: SimpleNamespace) -> int:
     """Quantize an ONNX model to 8 bits with ONNX Runtime's quantizer: u8 values, s8 weights per channel."""
+    import onnx
+
     from hipdnn_mlir_runtime.cli.render import bytes_text
 
     output = given.output or given.model.with_name(f"{given.model.stem}-int8.onnx")
@@ -34,10 +48,14 @@ def quantize(given: SimpleNamespace) -> int:
     quantizer = _quantizer()
     inputs = _inputs(given.model)
     samples = None if given.calibrate is None else _Samples(inputs, given.calibrate)
-    with working(f"quantizing {given.model.name}", quiet=given.quiet), tempfile.TemporaryDirectory() as scratch:
+    with (
+        working(f"quantizing {given.model.name}", quiet=given.quiet),
+        tempfile.TemporaryDirectory() as scratch,
+        _without_messages(),
+    ):
         prepared, made = Path(scratch, "prepared.onnx"), Path(scratch, "made.onnx")
         try:
-            _prepare(given.model, prepared)
+            size = _prepare(given.model, prepared)
             common = {"per_channel": True, "reduce_range": given.reduce_range, "weight_type": quantizer.QuantType.QInt8}
             if samples is None:
                 quantizer.quantize_dynamic(prepared, made, **common)
@@ -50,20 +68,28 @@ def quantize(given: SimpleNamespace) -> int:
             raise MachineError(error.strerror or str(error), where=error.filename or scratch) from error
         except Exception as error:  # of another library, which raises anything
             first = str(error).strip().splitlines() or [type(error).__name__]
-            raise ModelError(f"ONNX Runtime's quantizer refuses it: {first[0]}", where=str(given.model)) from error
+            hint = "" if samples is None else samples.doubt
+            raise ModelError(
+                f"ONNX Runtime's quantizer refuses it: {first[0]}", where=str(given.model), hint=hint
+            ) from error
+        if not _is_quantized(onnx.load(made, load_external_data=False)):
+            expected = (
+                "MatMul with constant weights, of f32" if samples is None else "operators of f32 with a form in 8 bits"
+            )
+            hint = "give --calibrate for other operators" if samples is None else ""
+            raise ModelError("nothing to quantize", where=str(given.model), expected=expected, hint=hint)
         with made.open("rb") as file, written(output) as place:
             shutil.copyfileobj(file, place)
-    sizes = [path.stat().st_size for path in (given.model, output)]
     data = {
         "output": str(output),
-        "bytes": sizes[1],
-        "bytes_before": sizes[0],
+        "bytes": output.stat().st_size,
+        "bytes_before": size,
         "samples": samples.count if samples else 0,
     }
     way = f"calibrated with {data['samples']} samples" if samples else "values are quantized in each run"
 
     def text() -> str:
-        head = f"{output}: {bytes_text(sizes[1])}, before {bytes_text(sizes[0])}; {way}"
+        head = f"{output}: {bytes_text(data['bytes'])}, before {bytes_text(size)}; {way}"
         return f"{head}\nWhat it costs: hipdnn-mlir verify {output} --reference {given.model}"
 
     show(given, lambda: data, text)
@@ -78,10 +104,45 @@ def _quantizer() -> ModuleType:
         raise ModelError(f"ONNX Runtime's quantizer is missing: {error}", where="quantize", hint=hint) from error
 
 
-def _prepare(model: Path, prepared: Path) -> None:
-    """Batch norms folded, shapes known; the model as it is where its shapes cannot be inferred."""
+@contextlib.contextmanager
+def _without_messages() -> Iterator[None]:
+    """Without what ONNX Runtime and its quantizer log and warn of: what ends badly is an exception."""
+    runtime = importlib.import_module("onnxruntime")
+    runtime.set_default_logger_severity(4)
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+        runtime.set_default_logger_severity(2)
+
+
+def _prepare(model: Path, prepared: Path) -> int:
+    """One file of an opset that has scales by channel, batch norms folded, shapes known as far as they can be inferred.
+
+    Returns:
+        The bytes of the model, weights in other files included.
+
+    Raises:
+        ModelError: it is quantized already, or its opset is older and cannot be converted.
+    """
+    import onnx
+
+    from ..frontend.prepare import upgraded
+
     preparation = importlib.import_module("onnxruntime.quantization.shape_inference")
-    preparation.quant_pre_process(model, prepared, skip_symbolic_shape=True)
+    whole = onnx.load(model)
+    if _is_quantized(whole):
+        raise ModelError("it is quantized already", where=str(model), hint="quantize the model that it was made of")
+    file = prepared.with_name("whole.onnx")
+    onnx.save(upgraded(whole, str(model), _CHANNELS), file)
+    preparation.quant_pre_process(file, prepared, skip_symbolic_shape=True)
+    return file.stat().st_size
+
+
+def _is_quantized(model: ModelProto) -> bool:
+    return any(node.op_type in _QUANTIZED for node in model.graph.node)
 
 
 def _inputs(model: Path) -> dict[str, Port | None]:
@@ -119,6 +180,8 @@ class _Samples:
             hint = "write each sample with numpy.savez, its arrays named as the model's inputs"
             raise ModelError("no samples", where=str(folder), expected=".npz or .npy files", hint=hint)
         self._left: Iterator[Path] = iter(self._files)
+        self.doubt = ""
+        """What may be wrong with a sample."""
 
     @property
     def count(self) -> int:
@@ -127,6 +190,8 @@ class _Samples:
 
     def get_next(self) -> Mapping[str, Array] | None:
         """The inputs of the next run; None behind the last one."""
+        import numpy as np
+
         from hipdnn_mlir_runtime.session.arrays import check_array
 
         path = next(self._left, None)
@@ -139,6 +204,8 @@ class _Samples:
         for name, port in self._inputs.items():
             if port is not None:
                 check_array(found[name], port, f"{path}: ")
+        if any(array.dtype.kind == "f" and not np.isfinite(array).all() for array in found.values()):
+            self.doubt = f"{path} has infinite numbers or NaN"
         return found
 
     def _read(self, path: Path) -> Mapping[str, Array]:

@@ -160,7 +160,7 @@ def _without_weights(
         slim.opset_import.append(onnx.helper.make_opsetid("", UPGRADED_OPSET))
     check_model(slim, where)
     check_element_types(slim, where)
-    slim = _upgrade(inline_local_functions(slim), where)
+    slim = upgraded(inline_local_functions(slim), where)
     drop_unused(slim.graph)
     drop_dropout(slim)
     widen_square_masks(slim.graph)
@@ -235,9 +235,14 @@ def _set_shapes(model: onnx.ModelProto, shapes: Mapping[str, Dims]) -> None:
             value.type.tensor_type.ClearField("shape")
 
 
-def _upgrade(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+def upgraded(model: onnx.ModelProto, where: str, oldest: int = OLDEST_OPSET) -> onnx.ModelProto:
+    """The model as it is, or in UPGRADED_OPSET where its opset is older than another one.
+
+    Raises:
+        ModelError: onnx's converter cannot do that.
+    """
     version = next(entry.version for entry in model.opset_import if not entry.domain)
-    if version >= OLDEST_OPSET:
+    if version >= oldest:
         return model
     logger.info("upgrading from opset %d to %d", version, UPGRADED_OPSET)
     message, hint = (

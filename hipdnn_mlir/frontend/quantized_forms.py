@@ -99,7 +99,7 @@ class _Forms:
     def _matmul(self, node: onnx.NodeProto) -> None:
         if self._float8(node, []):
             return
-        a, b = self._dequantized(node.input[0]), self._weights(node.input[1], 1)
+        a, b = self._dequantized(node.input[0]), self._matrix(node.input[1])
         if a is None or b is None:
             return
         last = self._quantize(node)
@@ -119,7 +119,7 @@ class _Forms:
         is_plain = not stated.get("transA", 0) and stated.get("alpha", 1.0) == stated.get("beta", 1.0) == 1.0
         if is_plain and self._float8(node, list(node.input[2:]), transposed):
             return
-        a, b = self._dequantized(node.input[0]), self._weights(node.input[1], 0 if transposed else 1)
+        a, b = self._dequantized(node.input[0]), self._matrix(node.input[1], 0 if transposed else 1)
         last = self._quantize(node)
         if a is None or b is None or last is None or stated.get("transA", 0) or stated.get("alpha", 1.0) != 1.0:
             return
@@ -141,10 +141,14 @@ class _Forms:
         if len(zeros) < 1 or zeros[0] != quantize.output[2] or product is None or product.op_type != "Mul":
             return
         scales = [name for name in product.input if name != quantize.output[1]]
-        if len(scales) != 1 or scales[0] not in self._constants or not self._is_signed(node.input[1], *zeros[1:]):
+        weights = node.input[1]
+        if len(scales) != 1 or not self._has_rank(weights, _MATRIX) or not self._is_signed(weights, *zeros[1:]):
+            return
+        scale = self._value(scales[0])
+        if scale is None or scale.ndim > 1:
             return
         a = [node.input[0], quantize.output[1], zeros[0]]
-        self._to_float(scaled, a, [node.input[1], scales[0], _ZERO], node)
+        self._to_float(scaled, a, [weights, scales[0], _ZERO], node)
 
     def _float8(self, node: onnx.NodeProto, bias: list[str], transposed: int = 0) -> bool:
         """Whether both operands are floats of 8 bits, the second one constant and a matrix: then it is one product of them."""
@@ -194,9 +198,18 @@ class _Forms:
         if node is None or node.op_type != "DequantizeLinear" or len(node.input) < 3:
             return None
         scale, zero = self._value(node.input[1]), self._value(node.input[2])
-        if scale is None or zero is None or scale.size != 1 or scale.dtype != np.float32:
+        if scale is None or zero is None or scale.size != 1 or not _is_float32(node, scale):
             return None
-        return list(node.input) if zero.dtype in (np.uint8, np.int8) else None
+        return list(node.input) if zero.size == 1 and zero.dtype in (np.uint8, np.int8) else None
+
+    def _matrix(self, name: str, axis: int = 1) -> list[str] | None:
+        """As `_weights`, of two dims."""
+        found = self._weights(name, axis)
+        return found if found is not None and self._has_rank(found[0], _MATRIX) else None
+
+    def _has_rank(self, name: str, rank: int) -> bool:
+        numbers = self._value(name)
+        return numbers is not None and numbers.ndim == rank
 
     def _weights(self, name: str, axis: int) -> list[str] | None:
         """Signed constant integers with one scale, or one for each index of an axis, scale and zero point."""
@@ -205,7 +218,7 @@ class _Forms:
             return None
         stated = attributes_of(node)
         scale = self._value(node.input[1])
-        if scale is None or (scale.size != 1 and stated.get("axis", 1) != axis):
+        if scale is None or (scale.size != 1 and stated.get("axis", 1) != axis) or not _is_float32(node, scale):
             return None
         if stated.get("block_size", 0) or len(node.input) < 3 or not self._is_signed(node.input[0], node.input[2]):
             return None
@@ -222,8 +235,11 @@ class _Forms:
         made = self._made.get(node.input[index])
         if made is None or made.op_type != "DequantizeLinear" or made.input[0] not in self._constants:
             return None
-        scale, of_x, of_w = self._value(made.input[1]), self._value(x[1]), self._value(w[1])
-        if scale is None or of_x is None or of_w is None:
+        scale, of_x, of_w, numbers = (self._value(name) for name in (made.input[1], x[1], w[1], made.input[0]))
+        if scale is None or of_x is None or of_w is None or numbers is None:
+            return None
+        shift = self._value(made.input[2]) if len(made.input) > 2 else None
+        if (shift is not None and shift.any()) or numbers.shape not in ((), (numbers.size,), (1, numbers.size)):
             return None
         product = of_x.reshape(-1) * of_w.reshape(-1)
         if scale.size not in (1, product.size) or not np.allclose(scale.reshape(-1), product, rtol=_RELATIVE, atol=0):
@@ -242,7 +258,7 @@ class _Forms:
         pairs = [(self._value(a), self._value(b)) for a, b in zip(again.input[1:3], last.input[1:3], strict=True)]
         if any(a is None or b is None or not np.array_equal(a, b) for a, b in pairs):
             return None
-        if zero is None or int(zero) == np.iinfo(zero.dtype).min:
+        if zero is None or int(zero.item()) == np.iinfo(zero.dtype).min:
             return None
         bias = next((name for name in added.input if name != again.output[0]), "")
         source = self._made.get(bias)
@@ -258,7 +274,10 @@ class _Forms:
         return bias, end
 
     def _quantize(self, node: onnx.NodeProto) -> onnx.NodeProto | None:
-        """The QuantizeLinear that is all that reads a node, or an activation behind it that cuts nothing but what clipping cuts."""
+        """The QuantizeLinear that is all that reads a node, or an activation behind it that cuts nothing but what clipping cuts.
+
+        Where the zero point is not the least integer, sums behind it may be rounded with it, without what clipping cuts.
+        """
         low, high = -np.inf, np.inf
         reader = self._only_reader(node.output[0])
         if reader is not None and reader.op_type in ("Relu", "Clip"):
@@ -271,12 +290,15 @@ class _Forms:
         if reader is None or reader.op_type != "QuantizeLinear" or len(reader.input) < 3:
             return None
         scale, zero = self._value(reader.input[1]), self._value(reader.input[2])
-        if scale is None or zero is None or scale.size != 1 or zero.dtype not in (np.uint8, np.int8):
+        if scale is None or zero is None or scale.size != 1 or scale.dtype != np.float32:
             return None
-        limits = np.iinfo(zero.dtype)
-        lowest, highest = (float((limit - int(zero)) * float(scale)) for limit in (limits.min, limits.max))
-        half_step = 0.5 * float(scale)
-        return reader if lowest >= low - half_step and highest <= high + half_step else None
+        if zero.size != 1 or zero.dtype not in (np.uint8, np.int8):
+            return None
+        limits, step, shift = np.iinfo(zero.dtype), float(scale.item()), int(zero.item())
+        if reader.input[0] != node.output[0] and shift != limits.min:
+            return None
+        lowest, highest = (limits.min - shift) * step, (limits.max - shift) * step
+        return reader if step > 0 and lowest >= low - 0.5 * step and highest <= high + 0.5 * step else None
 
     # -- the graph ------------------------------------------------------------------------------------------------
 
@@ -304,6 +326,12 @@ class _Forms:
         self._became[id(last)] = onnx.helper.make_node(
             op, inputs, list(last.output), name=node.name, domain=domain, **stated
         )
+
+
+def _is_float32(node: onnx.NodeProto, scale: Array) -> bool:
+    """Whether a DequantizeLinear gives f32."""
+    stated = attributes_of(node).get("output_dtype", 0)
+    return scale.dtype == np.float32 and stated in (0, onnx.TensorProto.FLOAT)
 
 
 def _used(nodes: list[onnx.NodeProto], returned: Collection[str]) -> list[onnx.NodeProto]:

@@ -41,6 +41,7 @@ class _Moves:
         for node in self._nodes:
             for name in node.input:
                 self._readers.setdefault(name, []).append(node)
+        self._returned = {value.name for value in graph.output}
         self._stands_for: dict[str, list[str]] = {}
         """Value -> integers, scale and zero point that it is made of."""
 
@@ -48,7 +49,7 @@ class _Moves:
         """The nodes in the place of those there were."""
         for node in self._nodes:
             if node.op_type == "DequantizeLinear":
-                if self._parameters(node.input) is not None:
+                if self._parameters(node.input) is not None and not attributes_of(node).get("output_dtype", 0):
                     self._stands_for[node.output[0]] = list(node.input)
                 yield node
             elif node.op_type == "QuantizeLinear" and self._gives_back(node):
@@ -63,7 +64,9 @@ class _Moves:
 
     def _is_move(self, node: onnx.NodeProto) -> bool:
         if node.op_type == "Resize":
-            return attributes_of(node).get("mode", "nearest") in ("nearest", b"nearest")
+            stated = attributes_of(node)
+            is_cut = stated.get("coordinate_transformation_mode") in ("tf_crop_and_resize", b"tf_crop_and_resize")
+            return not is_cut and stated.get("mode", "nearest") in ("nearest", b"nearest")
         return node.op_type in _MOVES and (node.op_type != "MaxPool" or len(node.output) == 1)
 
     def _gives_back(self, node: onnx.NodeProto) -> bool:
@@ -77,7 +80,9 @@ class _Moves:
             yield node
             return
         reading = self._readers.get(node.output[0], [])
-        is_rounded = len(reading) == 1 and reading[0].op_type == "QuantizeLinear"
+        is_rounded = (
+            len(reading) == 1 and reading[0].op_type == "QuantizeLinear" and node.output[0] not in self._returned
+        )
         how = list(reading[0].input[1:3]) if is_rounded else known[0][1:]
         wanted = self._parameters(["", *how])
         integers = []
@@ -110,5 +115,7 @@ class _Moves:
             return None
         scale, zero = (numpy_helper.to_array(self._constants[name]) for name in inputs[1:])
         if scale.size != 1 or zero.size != 1 or scale.dtype != np.float32 or zero.dtype not in (np.uint8, np.int8):
+            return None
+        if not scale.item() > 0:  # maxima would be minima
             return None
         return float(scale.item()), int(zero.item()), zero.dtype

@@ -72,6 +72,8 @@ DATA_DEPENDENT = "dynamic-shape"
 """The rule for results of unknown dims; it names every node behind the first one as well."""
 SIZED_BY_DATA = "the shape of its result depends on data"
 """The reason of a node whose operands have known dims; those behind it follow."""
+_OF_FLOAT8 = 21
+"""The version of Transpose that takes floats of 8 bits: older models have them from 19 on, and decompositions transpose them."""
 _REPORTED = re.compile(r"node name: (?P<node>[^\n]*?)\): \[\w+\] (?P<reason>[^\n]*)")
 """How onnx's strict inference names the node that it stops at."""
 
@@ -310,6 +312,8 @@ def node_results(
     domain = "" if node.domain == "ai.onnx" else node.domain
     versions = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in opsets}
     version = versions.get(domain, versions.get("", 1))
+    if node.op_type == "Transpose" and not domain:
+        version = max(version, _OF_FLOAT8)
     if not onnx.defs.has(node.op_type, version, domain):
         return {}
     operands = {name: types.get(name, onnx.TypeProto()) for name in node.input if name}

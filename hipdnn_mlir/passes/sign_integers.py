@@ -18,7 +18,7 @@ from ..ir.terms import cast_to
 from ..ir.types import tensor_type, torch_tensor
 from ..ir.view import literal_scalar, lookup, onnx_attributes, producer
 from ..ir.view_chains import dims_of, movement_of, padded, reshaped
-from ..ops.spec import TensorType
+from ..ops.spec import Pad, TensorType
 from ..targets.table import find_target
 from ..targets.target import Target
 
@@ -105,6 +105,9 @@ class _Signing:
             _state(op, zero=onnx_attributes(op)["zero"] - _MIDDLE)
         elif is_operator(op, _CONV, _MATMUL):
             self._operator(op)
+        elif isinstance(pad := movement_of(op), Pad) and op.operands[0] in self._signed:
+            borders = list(zip(pad.low, pad.high, strict=True))
+            self._replace(op, padded(self._signed[op.operands[0]], borders, pad.value - _MIDDLE))
         elif (isinstance(op, _MAXIMA) or movement_of(op) is not None) and op.operands[0] in self._signed:
             moved = op.operation.clone()
             moved.operands[0] = self._signed[op.operands[0]]

@@ -53,3 +53,22 @@ func.func @stays(%x: !torch.vtensor<[1,16,6,6],ui8>, %w: !torch.vtensor<[8,16,3,
   %z = torch.operator "hipdnn.onnx.QuantizedMatMul"(%a, %b, %zero, %factor, %offset) {torch.onnx.to = "u8"} : (!torch.vtensor<[3,6],ui8>, !torch.vtensor<[6,8],si8>, !torch.vtensor<[1],si32>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8>
   return %y, %z : !torch.vtensor<[1,8,6,6],ui8>, !torch.vtensor<[3,8],ui8>
 }
+
+// -----
+
+// What a border is filled with becomes 128 less, as the bytes inside do.
+
+// CHECK-LABEL: func.func @border
+// CHECK:         %[[BYTES:.+]] = torch.operator "hipdnn.onnx.Quantize"(%arg0)
+// CHECK:         %[[FILL:.+]] = torch.constant.int -121
+// CHECK:         torch.aten.constant_pad_nd %[[BYTES]], {{.+}}, %[[FILL]] {{.+}} -> !torch.vtensor<[3,16],si8>
+func.func @border(%x: !torch.vtensor<[3,14],f32>, %b: !torch.vtensor<[16,8],si8>, %factor: !torch.vtensor<[8],f32>, %offset: !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8> {
+  %zero = torch.vtensor.literal(dense<5> : tensor<si32>) : !torch.vtensor<[],si32>
+  %q = torch.operator "hipdnn.onnx.Quantize"(%x) {torch.onnx.scale = 5.000000e-01 : f32, torch.onnx.zero = 5 : si64, torch.onnx.to = "u8"} : (!torch.vtensor<[3,14],f32>) -> !torch.vtensor<[3,14],ui8>
+  %1 = torch.constant.int 1
+  %7 = torch.constant.int 7
+  %counts = torch.prim.ListConstruct %1, %1 : (!torch.int, !torch.int) -> !torch.list<int>
+  %p = torch.aten.constant_pad_nd %q, %counts, %7 : !torch.vtensor<[3,14],ui8>, !torch.list<int>, !torch.int -> !torch.vtensor<[3,16],ui8>
+  %y = torch.operator "hipdnn.onnx.QuantizedMatMul"(%p, %b, %zero, %factor, %offset) {torch.onnx.to = "u8"} : (!torch.vtensor<[3,16],ui8>, !torch.vtensor<[16,8],si8>, !torch.vtensor<[],si32>, !torch.vtensor<[8],f32>, !torch.vtensor<[8],f32>) -> !torch.vtensor<[3,8],ui8>
+  return %y : !torch.vtensor<[3,8],ui8>
+}

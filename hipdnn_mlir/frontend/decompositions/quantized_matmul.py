@@ -11,6 +11,8 @@ from .call import FLOAT, INT32, Call
 from .quantized import centred, rounded
 from .registry import CONTRIB, decomposes
 
+_MATRIX = 2
+"""Dims."""
 EXACT = 1 << 24
 """Integers up to this are exact in f32."""
 _LOW = 16
@@ -86,18 +88,25 @@ def _conv(call: Call, x: str, w: str, bias: str | None) -> str:
     return call.op("Conv", x, w, bias, **{name: call.attr(name) for name in _CONV})
 
 
-def _is_integer(call: Call, x: str, w: str, x_zero: str, w_zero: str | None, axis: int) -> bool:
+def _is_integer(call: Call, x: str, w: str, x_zero: str, w_zero: str | None) -> bool:
     """Whether x has one zero point, and w is of signed integers without any, as rows of the table take them."""
     shift = call.value(w_zero) if w_zero else np.zeros(1)
     is_signed = call.kind(w) == TensorProto.INT8 and shift is not None and not shift.any()
     one = call.dims(x_zero) in ((), (1,))
-    return is_signed and one and call.kind(x) in (TensorProto.UINT8, TensorProto.INT8) and call.rank(w) > axis
+    return is_signed and one and call.kind(x) in (TensorProto.UINT8, TensorProto.INT8)
+
+
+def _is_integer_product(call: Call, a: str, b: str, a_zero: str, b_zero: str | None) -> bool:
+    """The same of a product of matrices with one matrix."""
+    return call.rank(a) >= _MATRIX and call.rank(b) == _MATRIX and _is_integer(call, a, b, a_zero, b_zero)
 
 
 def _channels(call: Call, ratio: str, bias: str | None, y_zero: str, count: int) -> tuple[str, str]:
     """Factors and offsets of the sums of channels."""
     factor, zero = _wide(call, ratio, count), _wide(call, call.cast(y_zero, FLOAT), count)
-    return factor, call.op("Add", call.op("Mul", call.cast(bias, FLOAT), factor), zero) if bias else zero
+    if bias is None:
+        return factor, zero
+    return factor, call.op("Add", call.op("Mul", _wide(call, call.cast(bias, FLOAT), count), factor), zero)
 
 
 def _wide(call: Call, value: str, count: int) -> str:
@@ -122,7 +131,7 @@ def qlinear_conv(call: Call) -> Sequence[str | None]:
     """
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (call.need(index) for index in range(8))
     bias = call.arg(8)
-    if _is_integer(call, x, w, x_zero, w_zero, 0) and call.attr("auto_pad", "NOTSET") in ("NOTSET", b"NOTSET"):
+    if _is_integer(call, x, w, x_zero, w_zero) and call.attr("auto_pad", "NOTSET") in ("NOTSET", b"NOTSET"):
         channels = _channels(call, _ratio(call, x_scale, w_scale, y_scale), bias, y_zero, call.size(w, 0))
         stated = {name: call.attr(name) for name in ("dilations", "group", "pads", "strides")}
         to = _NAMES[call.kind(y_zero)]
@@ -144,7 +153,7 @@ def qlinear_matmul(call: Call) -> Sequence[str | None]:
     Source: ONNX, QLinearMatMul-21.
     """
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (call.need(index) for index in range(8))
-    if _is_integer(call, a, b, a_zero, b_zero, 1) and call.rank(a) >= 2 and call.dims(a_scale) in ((), (1,)):
+    if _is_integer_product(call, a, b, a_zero, b_zero) and call.dims(a_scale) in ((), (1,)):
         ratio = _ratio(call, call.cast(a_scale, FLOAT), call.cast(b_scale, FLOAT), call.cast(y_scale, FLOAT))
         return [_integers(call, a, b, a_zero, _channels(call, ratio, None, y_zero, call.size(b, 1)), call.kind(y_zero))]
     if call.rank(a_scale) == 1 and call.dims(a_scale)[0] != 1:
@@ -161,10 +170,19 @@ def qlinear_matmul_with_bias(call: Call) -> Sequence[str | None]:
     Source: ONNX, QLinearMatMul-21.
     """
     a, a_scale, a_zero, b, b_scale, _, y_scale, y_zero, bias = (call.need(index) for index in range(9))
-    columns = call.size(b, 1)
+    columns, rank = call.size(b, 1), max(call.rank(a), call.rank(bias))
     factor = _wide(call, _ratio(call, a_scale, b_scale, y_scale), columns)
     offset = call.op("Add", call.op("Div", _wide(call, bias, columns), y_scale), call.cast(y_zero, FLOAT))
-    return [_integers(call, a, b, a_zero, (factor, offset), call.kind(y_zero))]
+    rows = call.unsqueeze(a, 0) if call.rank(a) < _MATRIX else a
+    y = _integers(call, rows, b, a_zero, (factor, offset), call.kind(y_zero))
+    if rank < _MATRIX:
+        return [call.reshape(y, -1)]
+    return [call.unsqueeze(y, *range(rank - call.rank(rows))) if rank > call.rank(rows) else y]
+
+
+def _is_row(call: Call, bias: str) -> bool:
+    """Whether a bias is one number, or one per column."""
+    return all(size == 1 for size in call.dims(bias)[:-1])
 
 
 @decomposes("QGemm", domain=CONTRIB)
@@ -177,7 +195,8 @@ def qgemm(call: Call) -> Sequence[str | None]:
     bias, y_scale, y_zero = call.arg(6), call.arg(7), call.arg(8)
     has_alpha = call.attr("alpha", 1.0) != 1.0
     if (
-        _is_integer(call, a, b, a_zero, b_zero, 0)
+        _is_integer_product(call, a, b, a_zero, b_zero)
+        and (bias is None or _is_row(call, bias))
         and y_scale
         and y_zero
         and not call.attr("transA", 0)
@@ -210,7 +229,7 @@ def matmul_integer_to_float(call: Call) -> Sequence[str | None]:
     """
     a, b, a_scale, b_scale = (call.need(index) for index in range(4))
     a_zero, b_zero, bias = call.arg(4), call.arg(5), call.arg(6)
-    if a_zero and _is_integer(call, a, b, a_zero, b_zero, 1) and call.dims(a_scale) in ((), (1,)):
+    if a_zero and _is_integer_product(call, a, b, a_zero, b_zero) and call.dims(a_scale) in ((), (1,)):
         columns = call.size(b, 1)
         factor = _wide(call, call.op("Mul", a_scale, b_scale), columns)
         offset = bias or call.const(np.zeros(columns, np.float32))

@@ -3,6 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from hipdnn_mlir_runtime import dtypes
+from hipdnn_mlir_runtime.dtypes import DType
+
 from ..emitter import Emitter, Value
 from ..registry import movement
 from ..spec import Concat, OpView, Pad, Permute, Refusal, Reshape, Slice, TensorArg
@@ -163,7 +168,15 @@ def _border(op: OpView) -> Pad:
     for pair in range(len(flat) // 2):
         low[-1 - pair], high[-1 - pair] = flat[2 * pair], flat[2 * pair + 1]
     value: Any = op.args[-1]
-    return Pad(tuple(low), tuple(high), 0 if value is None else value)
+    return Pad(tuple(low), tuple(high), 0 if value is None else _fitting(value, op.args[0].type.dtype))
+
+
+def _fitting(fill: float, dtype: DType) -> float:
+    """A number that bytes can have: around maxima of bytes torch-mlir fills with the least i64."""
+    if dtype not in (dtypes.I8, dtypes.U8):
+        return fill
+    limits = np.iinfo(dtype.numpy)
+    return min(max(fill, int(limits.min)), int(limits.max))
 
 
 @movement(
