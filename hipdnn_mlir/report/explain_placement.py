@@ -7,6 +7,7 @@ import onnx
 
 from hipdnn_mlir_runtime.atomic_file import write_text
 from hipdnn_mlir_runtime.errors import Reject
+from hipdnn_mlir_runtime.ort_ep import get_ep_name
 
 from ..placement import Placement
 from ..placement.graph import read_graph
@@ -38,6 +39,14 @@ def explain_placement(model: onnx.ModelProto, placement: Placement, target: str)
     for part in placement.partitions:
         _add(found, part.lowered.model, *numbers)
     return with_coverage(found, onnx_nodes(graph))
+
+
+def is_placed(model: onnx.ModelProto) -> bool:
+    """Whether ONNX Runtime asks about a model of which it has taken this provider's nodes out already.
+
+    It asks a second time once it has written operators out that are functions and that nobody took. Its first question had all nodes.
+    """
+    return any(node.domain == get_ep_name() for node in model.graph.node)
 
 
 def write_explanation(path: str, title: str, found: Explanation) -> None:

@@ -60,10 +60,11 @@ class Compiler:
             buckets=request.buckets,
         )
         if request.explain_file:
-            from ..report.explain_placement import explain_placement, write_explanation
+            from ..report.explain_placement import explain_placement, is_placed, write_explanation
 
-            title = proto.graph.name or "model"
-            write_explanation(request.explain_file, title, explain_placement(proto, placement, request.target))
+            if not is_placed(proto):
+                title = proto.graph.name or "model"
+                write_explanation(request.explain_file, title, explain_placement(proto, placement, request.target))
         for partition in placement.partitions:
             if partition.is_whole:
                 self._memory.add(partition.model, _options(request), partition.lowered)

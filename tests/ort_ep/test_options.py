@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto
@@ -174,6 +175,20 @@ def test_explain_file_tells_the_cost_when_a_partition_is_dropped(cache, tmp_path
     costs = [group for group in found["reject_groups"] if group["rule"] == "cost"]
     assert {name for group in costs for name in group["nodes"]} == {f"relu{i}" for i in range(4)}
     assert {group["advice"] for group in costs} == {"run it with placement=maximal"}
+
+
+def test_explain_file_tells_of_all_nodes_when_operators_that_are_functions_stay(cache, tmp_path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[4,8] x, float[8,8] w) => (float[4,8] y)'
+        "{ [mm] m = MatMul(x, w) [relu] r = Relu(m) [bern] y = Bernoulli(r) }"
+    )
+    path = tmp_path / "explained.json"
+    make_session(model, cache, options={"placement": "maximal", "explain_file": str(path)})
+    found = json.loads(path.read_text())
+    assert {node["op"]: node["place"] for node in found["nodes"]} == {
+        "MatMul": "graph", "Relu": "graph", "Bernoulli": "left out"
+    }  # fmt: skip
+    assert [len(nodes) for nodes in found["partitions"]] == [2]
 
 
 def test_explain_file_is_a_page_when_it_is_called_html(cache, tmp_path) -> None:

@@ -128,6 +128,13 @@ def test_parts_of_a_concatenation_lead_to_all_that_read_it(programs: dict[str, P
     assert output.steps == joined.writers
 
 
+def test_a_gather_reads_what_it_picks(programs: dict[str, Path]) -> None:
+    facts = read_facts(programs["mixed"], sizes={"batch": 6})
+    (gather,) = (step for step in facts.steps if step.nodes == "Gather_0")
+    assert (gather.engine, gather.written_bytes) == ("gather", 6 * 3 * 4)
+    assert gather.read_bytes == 6 * 3 * 4 + sum(o.bytes for o in gather.operands if o.dtype in ("i32", "i64"))
+
+
 @st.composite
 def _graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     count = draw(st.integers(1, 40))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from hipdnn_mlir_runtime.abi import Descriptor
 from hipdnn_mlir_runtime.dtypes import BY_NAME
+from hipdnn_mlir_runtime.session.profiling.work import PICKS
 
 from .descriptors import flops_of, lines_of, tensor_of
 from .sizes import Json
@@ -45,8 +46,10 @@ class Operand:
     @property
     def bytes(self) -> int:
         """Bytes of its elements, each counted once: a broadcast one is read once."""
-        counted = [dim for dim, stride in zip(self.dims, self.strides, strict=True) if stride] if self.strides else []
-        return math.prod(counted) * BY_NAME[self.dtype].bytes if self.dtype in BY_NAME else self.extent
+        if self.dtype not in BY_NAME:
+            return self.extent
+        counted = [dim for dim, stride in zip(self.dims, self.strides, strict=True) if stride or not dim]
+        return math.prod(counted) * BY_NAME[self.dtype].bytes
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,11 @@ class Step:
 
     @property
     def read_bytes(self) -> int:
-        """Bytes of what it reads."""
-        return sum(operand.bytes for operand in self.operands if operand.role == "in")
+        """Bytes of what it reads; of the tensor that a kernel picks elements from, as much as it picks."""
+        sizes = [operand.bytes for operand in self.operands if operand.role == "in"]
+        if self.kind == "launch" and self.engine in PICKS:
+            sizes[0] = min(sizes[0], self.written_bytes)
+        return sum(sizes)
 
     @property
     def written_bytes(self) -> int:

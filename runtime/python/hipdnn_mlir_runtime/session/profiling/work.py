@@ -181,7 +181,7 @@ _NO_ARITHMETIC = ("load", "const", "index", "store", "cast")
 _MOVES = ("gather", "gather_elements", "gather_nd", "slice", "pad", "reverse_sequence")
 """Kernels that move elements."""
 
-_PICKS = ("gather", "gather_elements", "gather_nd", "slice")
+PICKS = ("gather", "gather_elements", "gather_nd", "slice")
 """Kernels that read as much of their first operand as they write."""
 
 _FOLDS = ("reduce", "scan", "arg_reduce")
@@ -195,7 +195,7 @@ def _work_of_kernel(kernel: Mapping[str, Any]) -> Work:
     function, tensors = kernel["function"], kernel["tensors"]
     written = sum(_bytes_of(tensor) for tensor in tensors if tensor["role"] == "out")
     sizes = [_bytes_of(tensor) for tensor in tensors if tensor["role"] == "in"]
-    if function in _PICKS:
+    if function in PICKS:
         sizes[0] = min(sizes[0], written)
     return Work(sum(sizes), written, _flops_of_kernel(function, tensors, kernel["attributes"]))
 
