@@ -174,6 +174,24 @@ def test_scales_in_vectors_of_one_number_count_as_numbers() -> None:
     assert engines_beside_onnxruntime(model.build(x, y, np.uint8), x) == [ENGINE]
 
 
+def test_constants_that_nodes_state_are_known() -> None:
+    x, model = integers(np.uint8, 1, 4, 6, 6), Model()
+    model.constant = lambda array: model.op("Constant", value=numpy_helper.from_array(np.asarray(array)))  # type: ignore[method-assign]
+    y = model.op(
+        "Conv",
+        model.dequantized("x", X_SCALE, np.uint8(5)),
+        model.dequantized(model.constant(weights(4, 4, 3, 3)), W_SCALE, np.int8(0)),
+    )
+    assert ENGINE in engines_beside_onnxruntime(model.build(x, model.quantized(y, np.uint8(9)), np.uint8), x)
+
+
+def test_constant_that_is_returned_stays() -> None:
+    x, model = integers(np.uint8, 2, 3), Model()
+    y = model.op("Constant", value=numpy_helper.from_array(np.arange(3, dtype=np.float32)))
+    model.dequantized("x", X_SCALE, np.uint8(5))
+    engines_beside_onnxruntime(model.build(x, y, np.float32), x)
+
+
 def test_clip_in_front_of_a_bias_still_cuts() -> None:
     model, x = Model(), integers(np.uint8, 6, 24)
     right = model.dequantized(model.constant(weights(24, 7)), W_SCALE, np.int8(0))

@@ -25,7 +25,7 @@ from .in_order import without_gathers_in_order
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
 from .quantized_forms import write_integer_forms
-from .quantized_moves import move_integers
+from .quantized_moves import move_integers, state_constants
 from .repeated_weights import without_repeated_weights
 from .shape_inference import SizesContradictError, drop_contradicted, static_dims
 from .sizing_inputs import sizing_inputs
@@ -164,6 +164,7 @@ def _without_weights(
     drop_unused(slim.graph)
     drop_dropout(slim)
     widen_square_masks(slim.graph)
+    state_constants(slim.graph)
     move_integers(slim.graph)
     write_integer_forms(slim, weights)
     return slim, weights

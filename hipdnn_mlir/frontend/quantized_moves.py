@@ -31,6 +31,25 @@ def move_integers(graph: onnx.GraphProto) -> None:
         graph.node.extend(moved)
 
 
+def state_constants(graph: onnx.GraphProto) -> None:
+    """Have scales, zero points and weights that nodes state, as PyTorch's exporters write them, as initializers, in place.
+
+    What is returned stays.
+    """
+    if not any(node.op_type == "DequantizeLinear" for node in graph.node):
+        return
+    kept, returned = [], {value.name for value in graph.output}
+    for node in graph.node:
+        is_tensor = node.op_type == "Constant" and node.attribute[0].name == "value"
+        if is_tensor and node.output[0] not in returned:
+            graph.initializer.add().CopyFrom(node.attribute[0].t)
+            graph.initializer[-1].name = node.output[0]
+        else:
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
 class _Moves:
     """One walk over a graph."""
 

@@ -61,6 +61,17 @@ def _linear(draw: Draw, op: str) -> Call:
     return Call(op, [_integers(draw, dtype, dims), *operands], attributes)
 
 
+@operator("QuantizeLinear", "DequantizeLinear", domain=CONTRIB)
+def _contrib_linear(draw: Draw, op: str) -> Call:
+    """What ONNX Runtime's quantizer writes of 16 bits in older opsets."""
+    dtype, dims = one_of(draw, np.uint8, np.int8, np.uint16, np.int16), dims_of(draw, 1, 4, limit=600)
+    axis = axis_of(draw, len(dims))
+    factor = (dims[axis],) if draw(st.booleans()) else ()
+    operands = [_scale(draw, factor), _zero(draw, dtype, factor)]
+    x = array_of(draw, F32, dims, low=-30, high=30) if op == "QuantizeLinear" else _integers(draw, dtype, dims)
+    return Call(op, [x, *operands], {"axis": axis}, domain=CONTRIB)
+
+
 @operator("DynamicQuantizeLinear")
 def _dynamic(draw: Draw, op: str) -> Call:
     return Call(op, [array_of(draw, F32, dims_of(draw, 1, 4), low=-9, high=9)], results=(True, True, True), atol=1.0)
@@ -124,6 +135,39 @@ def _qlinear_unary(draw: Draw, op: str) -> Call:
     operands = [Known(array) for array in (*_triple(draw, dtype, ())[1:], *result)]
     attributes = {"alpha": 0.25} if op == "QLinearLeakyRelu" else {}
     return Call(op, [_integers(draw, dtype, dims), *operands], attributes, domain=CONTRIB, atol=1.0)
+
+
+@operator("QLinearAveragePool", domain=CONTRIB)
+def _qlinear_pool(draw: Draw, op: str) -> Call:
+    dtype, is_last = one_of(draw, *_BYTES), draw(st.integers(0, 1))
+    dims = (2, 6, 7, 3) if is_last else (2, 3, 6, 7)
+    attributes = {
+        "channels_last": is_last,
+        "kernel_shape": [draw(st.integers(2, 3)) for _ in range(2)],
+        "pads": [draw(st.integers(0, 1)) for _ in range(4)],
+        "strides": [draw(st.integers(1, 2))] * 2,
+        "count_include_pad": draw(st.integers(0, 1)),
+    }
+    operands = [*_triple(draw, dtype, dims), _scale(draw), _zero(draw, dtype)]
+    return Call(op, operands, attributes, domain=CONTRIB, atol=1.0)
+
+
+@operator("QLinearSoftmax", domain=CONTRIB)
+def _qlinear_softmax(draw: Draw, op: str) -> Call:
+    dtype, dims = one_of(draw, *_BYTES), dims_of(draw, 2, 3, limit=600)
+    # ONNX Runtime looks exponentials up in a table that it makes from known scales.
+    operands = [*_triple(draw, dtype, ())[1:], np.asarray(1 / 256, np.float32), _zero(draw, dtype)]
+    attributes = {"axis": axis_of(draw, len(dims)), "opset": one_of(draw, 12, 13)}
+    return Call(op, [_integers(draw, dtype, dims), *map(Known, operands)], attributes, domain=CONTRIB, atol=1.0)
+
+
+@operator("QLinearWhere", domain=CONTRIB)
+def _qlinear_where(draw: Draw, op: str) -> Call:
+    dtype, dims = one_of(draw, *_BYTES), dims_of(draw, 1, 3, limit=600)
+    triples = [Known(array) if not array.ndim else array for _ in range(2) for array in _triple(draw, dtype, dims)]
+    result = [Known(_scale(draw)), Known(_zero(draw, dtype))]
+    chosen = generator(draw).integers(0, 2, dims).astype(bool)
+    return Call(op, [chosen, *triples, *result], domain=CONTRIB, atol=1.0)
 
 
 @operator("QLinearConcat", domain=CONTRIB)

@@ -17,6 +17,10 @@ from .registry import CONTRIB, decomposes
 BYTES: dict[int, str] = {TensorProto.UINT8: "u8", TensorProto.INT8: "i8"}
 _INTEGERS = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
 
+_WINDOWS = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+_SOFTMAX_OF_ONE_AXIS = 13
+"""The opset from which on Softmax is along one axis."""
+
 
 def _along(call: Call, factor: str, rank: int, axis: int) -> str:
     """A scale or zero point of one axis, with dims for all."""
@@ -102,6 +106,7 @@ def _one_of_bytes(call: Call, scale: str, zero: str | None, kind: int) -> tuple[
 
 
 @decomposes("QuantizeLinear")
+@decomposes("QuantizeLinear", domain=CONTRIB)
 def quantize_linear(call: Call) -> Sequence[str | None]:
     """QuantizeLinear per tensor, axis or block, to integers of 2 to 16 bits and floats of 4 and 8.
 
@@ -124,6 +129,7 @@ def quantize_linear(call: Call) -> Sequence[str | None]:
 
 
 @decomposes("DequantizeLinear")
+@decomposes("DequantizeLinear", domain=CONTRIB)
 def dequantize_linear(call: Call) -> Sequence[str | None] | None:
     """DequantizeLinear per tensor, axis or block, of types of up to 16 bits; blocks of computed i8 without zero point have a row.
 
@@ -169,6 +175,48 @@ def qlinear_unary(call: Call) -> Sequence[str | None]:
     else:
         y = call.op(op, x, alpha=call.attr("alpha"))
     return [_quantized(call, y, call.need(3), call.arg(4) or call.arg(2))]
+
+
+@decomposes("QLinearAveragePool", domain=CONTRIB)
+def qlinear_average_pool(call: Call) -> Sequence[str | None]:
+    """QLinearAveragePool, of channels first or last.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.QLinearAveragePool.
+    """
+    x = dequantized(call, call.need(0), call.need(1), call.arg(2))
+    spatial, is_last = range(2, call.rank(x)), bool(call.attr("channels_last", 0))
+    if is_last:
+        x = call.transpose(x, 0, call.rank(x) - 1, *range(1, call.rank(x) - 1))
+    y = call.op("AveragePool", x, **{name: call.attr(name) for name in _WINDOWS})
+    if is_last:
+        y = call.transpose(y, 0, *spatial, 1)
+    return [_quantized(call, y, call.need(3), call.arg(4) or call.arg(2))]
+
+
+@decomposes("QLinearSoftmax", domain=CONTRIB)
+def qlinear_softmax(call: Call) -> Sequence[str | None]:
+    """QLinearSoftmax along one axis, or before opset 13 along all from one on.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.QLinearSoftmax.
+    """
+    x = dequantized(call, call.need(0), call.need(1), call.arg(2))
+    axis = call.attr("axis", -1)
+    if call.attr("opset", 0) >= _SOFTMAX_OF_ONE_AXIS:
+        y = call.op("Softmax", x, axis=axis)
+    else:
+        y = call.op("Softmax", call.op("Flatten", x, axis=axis), axis=-1)
+        y = call.op("Reshape", y, call.op("Shape", x))
+    return [_quantized(call, y, call.need(3), call.arg(4) or call.arg(2))]
+
+
+@decomposes("QLinearWhere", domain=CONTRIB)
+def qlinear_where(call: Call) -> Sequence[str | None]:
+    """QLinearWhere: of each operand and of the result a triple.
+
+    Source: ONNX Runtime, ContribOperators.md, com.microsoft.QLinearWhere.
+    """
+    x, y = (dequantized(call, call.need(i), call.need(i + 1), call.arg(i + 2)) for i in (1, 4))
+    return [_quantized(call, call.op("Where", call.need(0), x, y), call.need(7), call.arg(8))]
 
 
 @decomposes("QLinearConcat", domain=CONTRIB)
