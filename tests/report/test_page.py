@@ -258,6 +258,9 @@ def test_a_program_without_work_has_a_page(tmp_path: Path) -> None:
     assert "0\u00d74" in detail
     assert "needs no memory" in memory
     assert "rows = 0" in made
+    page = page_html(read_facts(tmp_path / "nothing.hipdnn", sizes={"rows": 2}))
+    script = """return [text("#measure"), text("#detail h3:last-of-type"), text("#step-table th:last-child")];"""
+    assert ask(page, script, tmp_path) == ["bytes moved", "Steps with the most bytes moved", "Relative bytes moved"]
 
 
 @needs_chromium

@@ -27,7 +27,7 @@ const drawMap = () => {
   }
   const every = Math.max(1, 10 ** Math.ceil(Math.log10(steps.length / (width / 60))) / 2);
   for (let step = 0; step < steps.length; step += Math.ceil(every)) drawing.append(make("svg:text", { x: x(step + 0.5), y: height - bottom + 16, "text-anchor": "middle" }, String(step)));
-  drawing.append(make("svg:text", { x: left, y: height - 1 }, "step"));
+  drawing.append(make("svg:text", { x: left, y: height - 4 }, "step"));
   rectangles.length = 0;
   const places = arena.blocks.map((block) => ({ x: x(block.first), y: y(block.offset + block.bytes), width: (block.last - block.first + 1) * across, height: block.bytes * up }));
   arena.blocks.forEach((block, index) => rectangles.push(drawBlock(block, index, places[index])));

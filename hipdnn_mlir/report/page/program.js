@@ -25,6 +25,7 @@ const costs = {
   bytes: { label: "bytes moved", text: bytesText, of: (index) => steps[index].read_bytes + steps[index].written_bytes },
 };
 if (!hasTimes) delete costs.time;
+if (!steps.some((step) => step.flops)) delete costs.flops;
 
 /** The name of a node and the line below it. */
 const titleOf = (node) => {
