@@ -167,3 +167,12 @@ def test_what_is_not_quantized_is_told(command: Command, rows: Path, tmp_path: P
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
     assert not made.exists()
+
+
+def test_without_samples_convolutions_stay_as_they_are(command: Command, small_model: Path, tmp_path: Path) -> None:
+    """ConvInteger is computed in floats here, and takes longer than Conv."""
+    made = tmp_path / "made.onnx"
+    assert command("quantize", small_model, "-o", made).returncode == 0
+    kinds = {node.op_type for node in onnx.load(made).graph.node}
+    assert {"Conv", "MatMulInteger"} <= kinds
+    assert "ConvInteger" not in kinds

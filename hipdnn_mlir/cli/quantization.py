@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _CHANNELS = 13
 """The opset from which on scales differ by channel."""
+_IN_EACH_RUN = ("Gather", "MatMul")
+"""Operators that engines take as integers, or that move those; a convolution quantized in each run is computed in floats, and takes longer."""
 _QUANTIZED = frozenset(
     {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
 )  # fmt: skip
@@ -58,7 +60,7 @@ def quantize(given: SimpleNamespace) -> int:
             size = _prepare(given.model, prepared)
             common = {"per_channel": True, "reduce_range": given.reduce_range, "weight_type": quantizer.QuantType.QInt8}
             if samples is None:
-                quantizer.quantize_dynamic(prepared, made, **common)
+                quantizer.quantize_dynamic(prepared, made, op_types_to_quantize=list(_IN_EACH_RUN), **common)
             else:
                 common |= {"activation_type": quantizer.QuantType.QUInt8, "quant_format": quantizer.QuantFormat.QDQ}
                 quantizer.quantize_static(prepared, made, samples, **common)
