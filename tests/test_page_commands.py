@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import onnx
+import pytest
 
 from conftest import Command
 
@@ -48,6 +49,19 @@ def test_inspect_writes_a_page_and_a_model_for_netron(
     model = onnx.load(work / "n.onnx", load_external_data=False)
     assert {node.domain for node in model.graph.node} == {"hipdnn_mlir"}
     assert len(model.graph.node) == len(json.loads(command("inspect", program, "--json").stdout)["steps"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["explain", "m.onnx", "--html", "."], ".: a folder"), (["profile", "m.onnx", "--trace", "no/t"], "no: no such")],
+)
+def test_what_cannot_be_written_is_told_before_the_model_is_read(
+    command: Command, tmp_path: Path, words: list[str], message: str
+) -> None:
+    (tmp_path / "work" / "m.onnx").touch()
+    done = command(*words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
 
 
 def test_page_refuses_another_model(command: Command, program: Path, tmp_path: Path) -> None:

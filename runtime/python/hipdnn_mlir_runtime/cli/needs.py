@@ -34,16 +34,20 @@ def is_program(path: Path) -> bool:
 
 
 def check_folder(path: Path | None, option: str) -> None:
-    """Refuse a file to write of which the folder is not there, before work is done for it.
+    """Refuse a file to write that is a folder, or of which the folder is not there, before work is done for it.
 
     Args:
         path: The file; None for none.
         option: What names it.
 
     Raises:
-        ModelError: There is no such folder.
+        ModelError: It is a folder, or there is no such folder.
     """
-    if path is not None and not path.parent.is_dir():
+    if path is None:
+        return
+    if path.is_dir():
+        raise ModelError("a folder", where=str(path), expected="the name of the file to write")
+    if not path.parent.is_dir():
         raise ModelError("no such directory", where=str(path.parent), hint=f"create it, or choose another {option}")
 
 
