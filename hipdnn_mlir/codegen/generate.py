@@ -9,6 +9,7 @@ from typing import Any
 from hipdnn_mlir_runtime.abi import Descriptor
 from hipdnn_mlir_runtime.errors import Reject
 
+from ..ops.byte_products import byte_products
 from ..ops.depthwise import depthwise
 from ..ops.few_channels import few_channels
 from ..ops.few_rows import few_rows, takes_rows, takes_units
@@ -20,6 +21,7 @@ from .core.kernel import GpuKernel, Operand, operands_of
 from .kernels import move, scatter
 from .kernels.block_scale import block_scale_body, is_block_scale
 from .kernels.body import elementwise_body, reduce_body
+from .kernels.byte_products import byte_products_launch
 from .kernels.cache_update import cache_update_launch
 from .kernels.column_waves import column_waves_launch
 from .kernels.contraction import ANCHORS
@@ -191,12 +193,15 @@ def _few_rows_launch(graph: Graph, architecture: Architecture, constants: Collec
     return gemv_units_launch(graph, architecture, constants) if made is None else made
 
 
-def _convolution_launch(graph: Graph, architecture: Architecture) -> Launch | None:
+def _convolution_launch(graph: Graph, architecture: Architecture, constants: Collection[int]) -> Launch | None:
     """Of a convolution that has a kernel of its own, or None where there is none or the GPU has no units for it; raises Refusal."""
     if _is(depthwise, graph):
         return depthwise_launch(graph, architecture)
-    has_units = architecture.vendor == "nvidia"
-    return few_channels_launch(graph, architecture) if has_units and _is(few_channels, graph) else None
+    if architecture.vendor != "nvidia":
+        return None
+    if _is(byte_products, graph):
+        return byte_products_launch(graph, architecture, constants)
+    return few_channels_launch(graph, architecture) if _is(few_channels, graph) else None
 
 
 def _is(find: Callable[[Graph], object], graph: Graph) -> bool:
@@ -216,7 +221,7 @@ def launch_of_graph(graph: Graph, architecture: Architecture, constants: Collect
     few = _few_rows_launch(graph, architecture, constants)
     if few is not None:
         return few
-    convolution = _convolution_launch(graph, architecture)
+    convolution = _convolution_launch(graph, architecture, constants)
     if convolution is not None:
         return convolution
     if graph.nodes[0].type in ANCHORS:

@@ -15,8 +15,8 @@ _MOST_COLUMNS = 13
 def depthwise(graph: Graph) -> Convolution:
     """The convolution of a graph in which each channel of the image is one of the result; raises Refusal where there is none."""
     found = one_convolution(graph)
-    if found.image.dtype not in _TYPES:
-        raise Refusal("dtype", f"has a convolution of {found.image.dtype}")
+    if found.image.dtype not in _TYPES or found.filter.dtype is not found.image.dtype:
+        raise Refusal("dtype", f"has a convolution of {found.image.dtype} and {found.filter.dtype}")
     if found.image.operand is None:
         raise Refusal("graph", "computes its image")
     channels, (outputs, each, rows, columns) = found.image.dims[1], found.filter.dims

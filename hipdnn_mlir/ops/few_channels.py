@@ -53,8 +53,8 @@ def few_channels(graph: Graph) -> FewChannels:
     """The convolution of an image of few channels in a graph; raises Refusal where there is none."""
     one = one_convolution(graph)
     x, weights = one.image, one.filter
-    if x.dtype not in (F16, BF16):
-        raise Refusal("dtype", f"has a convolution of {x.dtype}")
+    if x.dtype not in (F16, BF16) or weights.dtype is not x.dtype:
+        raise Refusal("dtype", f"has a convolution of {x.dtype} and {weights.dtype}")
     if x.dims[1] > CHANNELS or weights.dims[1] != x.dims[1]:
         raise Refusal("shape", f"has no image of up to {CHANNELS} channels in one group")
     if weights.dims[0] % COLUMNS:

@@ -10,6 +10,7 @@ from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F8E4M3, F8E5M2, F16, F32, F64, I8, I32, I64, U8, DType
 
 from ..ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
+from ..ops.byte_products import ByteProducts
 from ..ops.few_channels import FewChannels
 from ..ops.few_rows import few_rows, takes_rows
 from ..ops.graph import Graph, Node, Tensor
@@ -140,7 +141,7 @@ class OwnConvolution:
         max_nodes: of the graph.
     """
 
-    find: Callable[[Graph], FewChannels | Convolution]
+    find: Callable[[Graph], FewChannels | ByteProducts | Convolution]
     dtypes: frozenset[DType]
     max_nodes: int
 
@@ -152,7 +153,7 @@ class OwnConvolution:
             return refusal.reason
         if len(graph.nodes) > self.max_nodes:
             return f"{len(graph.nodes)} nodes, at most {self.max_nodes}"
-        ahead = found.ahead if isinstance(found, FewChannels) else ()
+        ahead = () if isinstance(found, Convolution) else found.ahead
         behind = [node for node in graph.nodes if node is not found.node and node not in ahead]
         if any(node.type != POINTWISE for node in behind):
             return "an epilogue has pointwise nodes only"

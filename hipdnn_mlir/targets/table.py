@@ -13,6 +13,7 @@ from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8, U8
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..ops.attention_graph import UNIT_FEATURES
+from ..ops.byte_products import byte_products
 from ..ops.depthwise import depthwise
 from ..ops.few_channels import few_channels
 from ..ops.graph import Graph
@@ -114,6 +115,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
             _FEW_ROWS_OF_UNITS,
             Engine("GENERATED", OwnConvolution(few_channels, ROWWISE_TYPES, 64), is_generated=True),
             Engine("GENERATED", OwnConvolution(depthwise, ROWWISE_TYPES, 64), is_generated=True),
+            Engine("GENERATED", OwnConvolution(byte_products, ROWWISE_TYPES, 64), is_generated=True),
             Engine(
                 "CUDNN_ENGINE",
                 CudnnEpilogue(ANCHORS, EPILOGUE_MODES, floats, 16, _SLOW_IN_CUDNN),

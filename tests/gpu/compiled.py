@@ -39,6 +39,12 @@ def scratch_bytes(code: bytes, name: str) -> int:
     return int(struct.unpack_from("<I", code, place + 4)[0])
 
 
+def bytes_of_floats(code: str) -> list[str]:
+    """Stores of a float's lowest byte: ptxas of CUDA 13 converts that float to an unsigned integer."""
+    stored = re.findall(r"st\.\w+\.[bus]8\s+\[[^]]*\], (%\w+);", code)
+    return [name for name in stored if re.search(rf"^\s*\S+\.f32\s+{name},", code, re.MULTILINE)]
+
+
 def check(kernel: GpuKernel) -> None:
     """The code is of the architecture, has the kernel, and calls nothing from outside; so do the launches before it."""
     for first in kernel.preceded_by:
@@ -47,6 +53,7 @@ def check(kernel: GpuKernel) -> None:
         assert f".target {kernel.architecture}" in kernel.code
         assert f".entry {kernel.name}(" in kernel.code
         assert not re.search(r"^\s*(\.extern|call)", kernel.code, re.MULTILINE)
+        assert not bytes_of_floats(kernel.code)
         return
     machine, flags = struct.unpack_from("<H", kernel.code, 18)[0], kernel.code[:4]
     assert (flags, machine) == (b"\x7fELF", _AMDGPU)

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from gpu.float8_pair import float8_pair
+from gpu.matrix_units import products, signed_byte
 
 Array = np.ndarray[Any, Any]
 SHARED = -1
@@ -94,7 +95,7 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 _INTRINSICS: dict[str, Callable[..., Array]] = {
     "fma": _fma, "fabs": np.abs, "sqrt": np.sqrt, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
-    "trunc": np.trunc, "minnum": np.fmin,
+    "trunc": np.trunc, "minnum": np.fmin, "maxnum": np.fmax,
 }  # fmt: skip
 
 _APPROXIMATED: dict[str, tuple[Callable[[Array], Array], float]] = {
@@ -122,7 +123,7 @@ def _flushed(x: Array) -> Array:
 
 _COPIES = "llvm.nvvm.cp.async."
 _CLUSTER = "llvm.nvvm.barrier.cluster."
-_MATRIX_UNITS = "llvm.nvvm.mma.m16n8k16.row.col"
+_MATRIX_UNITS = "llvm.nvvm.mma."
 _Decoded = tuple[list[tuple[Callable[..., Any], Any, list[Any], list[Any]]], list[tuple[Any, Any, Any]], list[Any]]
 """Of a block: what runs, an operation or a function for it, on which values, with which results; constants with their types and values; and
 the values that it yields."""
@@ -310,9 +311,12 @@ class Emulator:
     def _llvm_call_intrinsic(self, op: Any, *xs: Array) -> Any:
         name, kind = op.attributes["intrin"].value.split(".")[1:3]
         if op.attributes["intrin"].value.startswith(_MATRIX_UNITS):
-            return self._multiplied(*xs)
+            assert self._is_uniform(self.wave), "not all lanes of a wave reach the matrix units"
+            return products(op.attributes["intrin"].value.removeprefix(_MATRIX_UNITS), *xs)
         if name == "await":
             return []
+        if name == "nvvm" and kind == "prmt":
+            return signed_byte(*xs)
         if name == "nvvm" and ".ff.to." in op.attributes["intrin"].value:
             return float8_pair(op.attributes["intrin"].value.split(".")[4], *xs)
         if op.attributes["intrin"].value.startswith(_CLUSTER):
@@ -341,26 +345,6 @@ class Emulator:
             for places, content in self.copies.pop(0):
                 self.shared[places] = content
         return []
-
-    def _multiplied(self, *xs: Array) -> Array:
-        """The matrix units' sums of 16 rows, 8 columns and 16 inner positions, four to a lane: PTX ISA, mma.m16n8k16."""
-        assert self._is_uniform(self.wave), "not all lanes of a wave reach the matrix units"
-        pairs = [x if x.ndim == 2 else np.ascontiguousarray(x).view(ml_dtypes.bfloat16).reshape(-1, 2) for x in xs[:6]]
-        waves = [x.astype(np.float32).reshape(-1, 32, 2) for x in pairs]
-        count, lane = len(waves[0]), np.arange(32)
-        group, two = lane // 4, 2 * (lane % 4)
-        left, right = np.zeros((count, 16, 16), np.float32), np.zeros((count, 16, 8), np.float32)
-        for part in range(2):
-            left[:, group, two + part], left[:, group + 8, two + part] = waves[0][..., part], waves[1][..., part]
-            left[:, group, two + 8 + part], left[:, group + 8, two + 8 + part] = (
-                waves[2][..., part],
-                waves[3][..., part],
-            )
-            right[:, two + part, group], right[:, two + 8 + part, group] = waves[4][..., part], waves[5][..., part]
-        product = left @ right
-        places = [(group, two), (group, two + 1), (group + 8, two), (group + 8, two + 1)]
-        made = [x + product[:, row, column].reshape(-1) for x, (row, column) in zip(xs[6:], places, strict=True)]
-        return np.stack(made, 1)
 
     def _llvm_extractvalue(self, op: Any, whole: Array) -> Array:
         return whole[:, next(iter(op.attributes["position"]))]

@@ -123,3 +123,17 @@ def test_literals_are_bits_of_the_type_named_before_them() -> None:
     assert lines[2].endswith("half 0xH3E00, half %h")
     assert lines[3].endswith(f"0xR{int(np.array(-2, ml_dtypes.bfloat16).view(np.uint16)):04X}")
     assert lines[4].endswith("float 0x3FF7154760000000, 0x7FF8000000000000")
+
+
+@pytest.mark.parametrize("divisor", [0.0406296, -3.0, 1.7294966, 1e-15, float(np.nextafter(np.float32(2), 0)), 1e-30])
+def test_quotient_by_a_number_is_the_nearest(divisor: float) -> None:
+    divisor = float(np.float32(divisor))
+    generator = np.random.default_rng(2)
+    x = (generator.standard_normal(100_000) * 10.0 ** generator.uniform(-20, 20, 100_000)).astype(np.float32)
+    x[:6] = 0.0, -0.0, np.inf, -np.inf, np.nan, 3e38
+    code = [["load", 0], ["const", "f32", divisor], ["div", 0, 1], ["store", 1, 2]]
+    (got,) = run_kernel("elementwise", [x], [TensorSpec("f32", x.shape)], {"code": code})
+    with np.errstate(over="ignore"):
+        want = x / np.float32(divisor)
+    normal = (np.abs(want) >= np.finfo(np.float32).tiny) | (x == 0) | np.isnan(x)
+    np.testing.assert_array_equal(got.view(np.int32)[normal], want.view(np.int32)[normal])

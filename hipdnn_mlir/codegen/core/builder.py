@@ -219,6 +219,25 @@ class KernelBuilder:
         """Wait until this thread has at most so many groups of copies under way; a barrier shows others what was copied."""
         self._effect("llvm.nvvm.cp.async.wait.group", self.constant(pending, self.i32))
 
+    def byte_of(self, word: Value, place: int) -> Value:
+        """A signed byte of a word, as i32. For NVIDIA's GPUs, which do it with one instruction."""
+        selected = place | sum((place | 8) << 4 * at for at in range(1, 4))  # 8: the sign of a byte
+        zero, selector = self.constant(0, self.i32), self.constant(selected, self.i32)
+        return self._call("llvm.nvvm.prmt", word, zero, selector)
+
+    def units_products(self, form: str, kind: Any, operands: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+        """Sums of products by matrix units, with the sums so far, four of a type to a lane; `form` is that of `mma`. For NVIDIA's GPUs."""
+        made = self.op(
+            "llvm.call_intrinsic",
+            [*operands, *sums],
+            ir.Type.parse(f"!llvm.struct<({', '.join([str(kind)] * len(sums))})>"),
+            intrin=ir.StringAttr.get(f"llvm.nvvm.mma.{form}"),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands) + len(sums), 0]),
+            op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
+        )
+        places = map(ir.DenseI64ArrayAttr.get, ([place] for place in range(len(sums))))
+        return [self.op("llvm.extractvalue", [made], kind, position=place) for place in places]
+
     def _effect(self, name: str, *operands: Value) -> None:
         """An intrinsic without a result."""
         self.op(

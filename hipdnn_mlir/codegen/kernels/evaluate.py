@@ -4,15 +4,17 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from hipdnn_mlir_runtime.dtypes import DType
+from hipdnn_mlir_runtime.dtypes import F32, DType
 
 from ..core.builder import KernelBuilder, Value
 from ..core.elements import from_memory, memory_type, to_memory, value_type
 from ..core.kernel import Operand
 from ..core.space import Space, access_size
+from ..math.functions import has_quotient
 from ..math.instructions import Instructions, number
 from .body import GIVEN, LOOKUP, Body, Instruction
 
+_WORD_BYTES = 4
 Lanes = list[Value]
 """Values of adjacent positions, or one value that they share."""
 
@@ -25,20 +27,34 @@ class Evaluator:
         body: what.
         space: its positions; functions are the operands' offsets, then positions along dims as `index_functions` lists them.
         lanes: adjacent positions.
+        of_integers: what is given are exact sums: a product of one and what is added to it are rounded once, and no result is NaN.
     """
 
-    def __init__(self, b: KernelBuilder, body: Body, space: Space, lanes: int) -> None:
-        self.b, self.body, self.space, self.lanes = b, body, space, lanes
+    def __init__(self, b: KernelBuilder, body: Body, space: Space, lanes: int, *, of_integers: bool = False) -> None:
+        self.b, self.body, self.space, self.lanes, self.of_integers = b, body, space, lanes, of_integers
+        sizes = [
+            access_size(o, s, lanes) for o, s in zip(body.operands, space.strides, strict=False) if o.role == "out"
+        ]
+        self._is_packed = of_integers and all(size >= _WORD_BYTES for size in sizes)
         self.instructions = Instructions(b, rounds=body.rounds)
         # Equal instructions are one here: long if any of them is.
         self._long = {step for step, is_short in zip(body.code, body.short(), strict=True) if not is_short}
         dims = index_dims(body)
         self._index = {dim: space.strides[len(body.operands) + place] for place, dim in enumerate(dims)}
 
-    def loads(self, coordinates: Sequence[Value]) -> dict[int, Lanes]:
-        """What the body reads at the positions from `coordinates` on, by the number of the instruction."""
-        steps = enumerate(self.body.code)
-        return {index: self.value(step, [], coordinates) for index, step in steps if step.name == "load"}
+    def loads(self, coordinates: Sequence[Value], *, is_same: bool = False) -> dict[int, Lanes]:
+        """What the body reads at the positions from `coordinates` on, by the number of the instruction.
+
+        Args:
+            coordinates: the first position.
+            is_same: only what differs along the last dim alone.
+        """
+        steps = [(index, step) for index, step in enumerate(self.body.code) if step.name == "load"]
+        return {
+            index: self.value(step, [], coordinates)
+            for index, step in steps
+            if not (is_same and any(self.space.strides[step.data][:-1]))
+        }
 
     def run(
         self, given: Sequence[Lanes], coordinates: Sequence[Value], known: Mapping[int, Lanes] = MappingProxyType({})
@@ -58,8 +74,11 @@ class Evaluator:
                 made.append([])
             elif index in known:
                 made.append(known[index])
+            elif step.name == GIVEN:
+                made.append(given[step.data])
             else:
-                made.append(given[step.data] if step.name == GIVEN else self.value(step, operands, coordinates))
+                added = self._product_added(step, operands, made)
+                made.append(self.value(step, operands, coordinates) if added is None else added)
 
     def value(self, step: Instruction, operands: Sequence[Lanes], coordinates: Sequence[Value]) -> Lanes:
         """The result of an instruction that is no reduction or store, at the positions from `coordinates` on."""
@@ -74,6 +93,20 @@ class Evaluator:
             self._apply(step, [lanes[lane if len(lanes) > 1 else 0] for lanes in operands]) for lane in range(count)
         ]
 
+    def _product_added(self, step: Instruction, operands: Sequence[Lanes], made: Sequence[Lanes]) -> Lanes | None:
+        """A sum of which one operand is a product, in f32."""
+        if not self.of_integers or step.name != "add" or step.dtype is not F32:
+            return None
+        product = next((o for o in step.operands if self.body.code[o].name == "mul"), None)
+        if product is None:
+            return None
+        other = operands[1 - step.operands.index(product)]
+        parts = [*(made[o] for o in self.body.code[product].operands), other]
+        count = max(map(len, parts))
+        return [
+            self.b.intrinsic("fma", *(part[lane if len(part) > 1 else 0] for part in parts)) for lane in range(count)
+        ]
+
     def _apply(self, step: Instruction, operands: Sequence[Value]) -> Value:
         source = self.body.code[step.operands[-1]].dtype
         if step.name == "cast":
@@ -82,10 +115,17 @@ class Evaluator:
             place = self.b.op("arith.extui", [operands[0]], self.b.position_type)
             return self.b.load(self.b.shared(0), place, self.b.i8)[0]
         if step.name == "saturate":
-            return self.instructions.saturate(operands[0], source, step.dtype)
+            return self.instructions.saturate(
+                operands[0], source, step.dtype, is_number=self.of_integers, is_packed=self._is_packed
+            )
         if step.name == "pow" and (special := self._known_power(step, operands)) is not None:
             return special
-        is_short = step not in self._long and not self._is_multiplication(step)
+        divisor = self._known_divisor(step)
+        # LLVM makes the division by a power of two an exact multiplication.
+        is_exact = divisor is not None and abs(math.frexp(divisor)[0]) == 0.5
+        is_short = step not in self._long and not is_exact
+        if divisor is not None and step.dtype is F32 and not (is_exact or is_short) and has_quotient(divisor):
+            return self.instructions.quotient(operands[0], divisor)
         return self.instructions.apply(step.name, source, *operands, is_short=is_short)
 
     def _known_power(self, step: Instruction, operands: Sequence[Value]) -> Value | None:
@@ -97,14 +137,13 @@ class Evaluator:
             operands[0] if exponent.data == 1 else self.instructions.apply("mul", step.dtype, operands[0], operands[0])
         )
 
-    def _is_multiplication(self, step: Instruction) -> bool:
-        """Whether it divides by a constant power of two, which LLVM makes an exact multiplication."""
+    def _known_divisor(self, step: Instruction) -> float | None:
+        """The constant that it divides by."""
         divisor = self.body.code[step.operands[-1]]
         while divisor.name == "cast":
             divisor = self.body.code[divisor.operands[0]]
-        if step.name != "div" or divisor.name != "const":
-            return False
-        return abs(math.frexp(number(divisor.data, divisor.dtype))[0]) == 0.5
+        known = step.name == "div" and divisor.name == "const"
+        return number(divisor.data, divisor.dtype) if known else None
 
     def _positions(self, strides: Sequence[int], coordinates: Sequence[Value], dtype: DType) -> Lanes:
         b = self.b

@@ -10,7 +10,7 @@ from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import Descriptor as D
 from hipdnn_mlir_runtime.abi import Pointwise as P
 from hipdnn_mlir_runtime.abi import Reduce as R
-from hipdnn_mlir_runtime.dtypes import ALL, BOOL, F32, I64, DType
+from hipdnn_mlir_runtime.dtypes import ALL, BOOL, F32, I8, I64, U8, DType
 
 from ...ops.graph import Graph, Node
 from ...ops.spec import Refusal
@@ -118,7 +118,9 @@ class _Lowering:
 
     def define(self, index: int, value: int) -> None:
         """Say what a tensor holds, and write it where it is a result."""
-        value = self.body.cast(value, self.graph.tensors[index].dtype)
+        dtype = self.graph.tensors[index].dtype
+        nearest = self._saturated(value, dtype)
+        value = self.body.cast(value, dtype) if nearest is None else self.body.append("saturate", dtype, nearest)
         self.values[index] = value
         if self.graph.tensors[index].result is not None:
             self.body.append("store", self.graph.tensors[index].dtype, value, data=self.places[index])
@@ -155,11 +157,14 @@ class _Lowering:
             return self.define(out, p.apply(_LOGIC[mode], *(p.cast(value, BOOL) for value in inputs)))
         work = self._work_type(node, inputs)
         operands = [p.cast(value, work) for value in inputs]
-        if mode in _INSTRUCTIONS:
-            return self.define(out, p.apply(_INSTRUCTIONS[mode], *operands))
-        if mode not in ACTIVATIONS:
+        if mode not in _INSTRUCTIONS and mode not in ACTIVATIONS:
             raise Refusal("kernel", f"no code for pointwise {mode.name} on GPUs")
-        return self.define(out, ACTIVATIONS[mode](p, node, *operands))
+        made = (
+            p.apply(_INSTRUCTIONS[mode], *operands) if mode in _INSTRUCTIONS else ACTIVATIONS[mode](p, node, *operands)
+        )
+        if result in (I8, U8) and any(p.code[value].dtype.is_float for value in inputs):
+            made = p.append("saturate", result, made)
+        return self.define(out, made)
 
     def _rounded(self, condition: int, high: int, low: int) -> int | None:
         """A number rounded to the nearest, halves to even, where a choice is the last of the nodes that the op table writes for that."""
@@ -173,6 +178,28 @@ class _Lowering:
         is_tie_up = p.apply("and", p.apply("eq", rest, half), p.apply("ne", p.apply("floor", halved), halved))
         is_up = p.apply("or", p.apply("gt", rest, half), is_tie_up)
         return p.apply("round", x) if is_up == condition else None
+
+    def _saturated(self, value: int, dtype: DType) -> int | None:
+        """What a type of bytes saturates, where an integer was cut to its range."""
+        p = self.body
+        if dtype not in (I8, U8):
+            return None
+        limits = np.iinfo(dtype.numpy)
+        for name, limit in (("max", limits.min), ("min", limits.max)):
+            step = p.code[value]
+            if step.name != name or not self._is_constant(step.operands[1]) or p.code[step.operands[1]].data != limit:
+                return None
+            value = step.operands[0]
+        step = p.code[value]
+        is_moved = step.name == "add" and self._is_constant(step.operands[1])
+        rounded = p.code[step.operands[0]] if is_moved else step
+        moved = p.code[step.operands[1]].data if is_moved else 0
+        if rounded.name != "round" or moved != int(moved):
+            return None
+        return value if moved else rounded.operands[0]
+
+    def _is_constant(self, value: int) -> bool:
+        return self.body.code[value].name == "const"
 
     def _work_type(self, node: Node, inputs: list[int]) -> DType:
         """The type of the operands where they agree on an integer, else the one the node computes in."""

@@ -107,16 +107,7 @@ class Pairs:
             name, operands = "f32.f32", [*weights, *map(self.of_word, rows)]
         else:
             name, operands = "bf16", [*(b.op("llvm.bitcast", [w], b.i32) for w in weights), *rows]
-        kind = ir.Type.parse("!llvm.struct<(f32, f32, f32, f32)>")
-        made = b.op(
-            "llvm.call_intrinsic",
-            [*operands, *sums],
-            kind,
-            intrin=ir.StringAttr.get(f"llvm.nvvm.mma.m16n8k16.row.col.{name}"),
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get([10, 0]),
-            op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
-        )
-        return [b.op("llvm.extractvalue", [made], b.f32, position=ir.DenseI64ArrayAttr.get([i])) for i in range(4)]
+        return b.units_products(f"m16n8k16.row.col.{name}", b.f32, operands, sums)
 
     def mixed(self, first: Value, second: Value) -> list[Value]:
         """The lower halves of two words, and the upper ones."""

@@ -6,6 +6,8 @@ errors: docs/gpu-kernels.md.
 
 import math
 
+import numpy as np
+
 from ..core.builder import KernelBuilder, Value
 from .coefficients import COEFFICIENTS
 
@@ -13,6 +15,14 @@ _LN2 = {32: (0.693145751953125, 1.4286068203094172321e-6), 64: (0.69314718036912
 """ln 2 as a number of few bits, whose products with exponents are exact, and the rest."""
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
 """pi / 2 as a sum of three doubles."""
+
+_IS_OFF = (("ogt", 0.0), ("olt", math.inf))
+_FULL, _LEAST, _GREATEST = 1 - 2.0**-24, 2.0**-64, 2.0**64
+
+
+def has_quotient(divisor: float) -> bool:
+    """Whether `Functions.quotient` divides an f32 by a number: one whose bits are not all set, and that is far from the limits."""
+    return _LEAST <= abs(divisor) <= _GREATEST and abs(math.frexp(divisor)[0]) != _FULL
 
 
 class Functions:
@@ -50,6 +60,19 @@ class Functions:
     def div(self, x: Value, y: Value) -> Value:
         """X / y."""
         return self.b.same("arith.divf", x, y)
+
+    def quotient(self, x: Value, divisor: float) -> Value:
+        """X / divisor without a division, where `has_quotient`: one step from the product with the reciprocal is the nearest (Markstein).
+
+        Where the quotient is subnormal, it may be its neighbour.
+        """
+        inverse, known = self.number(float(np.float32(1 / divisor))), self.number(divisor)
+        near = self.mul(x, inverse)
+        rest = self.fma(self.neg(near), known, x)
+        # What is exact already keeps the sign of zero, and infinity.
+        off = self.abs(rest)
+        takes = self.b.same("arith.andi", *(self.b.compare(p, off, self.number(v)) for p, v in _IS_OFF))
+        return self.b.select(takes, self.fma(rest, inverse, near), near)
 
     def neg(self, x: Value) -> Value:
         """-x."""

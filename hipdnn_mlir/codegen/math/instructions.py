@@ -16,6 +16,9 @@ from .short_functions import ShortFunctions
 
 _COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _TESTS = frozenset({*_COMPARISONS, "is_nan", "is_inf", "is_pos_inf", "is_neg_inf"})
+_BY_ONES, _MOVED = 1.5 * 2.0**23, 2
+"""An f32 whose neighbours are 1 apart, as those of what is less by up to 2^22. What is added to it and taken away from the bits again, for
+ptxas of CUDA 13 makes a store of a float's lowest byte alone a conversion of that float to an unsigned integer."""
 _ROUNDINGS = {"floor": "floor", "ceil": "ceil", "round": "rint", "trunc": "trunc"}
 _BITWISE = {
     "and": "arith.andi", "or": "arith.ori", "xor": "arith.xori", "bit_and": "arith.andi", "bit_or": "arith.ori", "bit_xor": "arith.xori",
@@ -62,6 +65,10 @@ class Instructions:
             if self._rounds and name not in _TESTS:
                 made = rounded(self.b, made, dtype)
         return made
+
+    def quotient(self, x: Value, divisor: float) -> Value:
+        """An f32 by a number that `has_quotient`."""
+        return Functions(self.b, 32).quotient(x, divisor)
 
     def _compare(self, name: str, dtype: DType, x: Value, y: Value) -> Value:
         if dtype.is_float:
@@ -249,11 +256,20 @@ class Instructions:
         outside = f.where("ogt", value, 0.0, greatest, f.where("olt", value, 0.0, least, zero))
         return b.select(is_inside, cut, outside)
 
-    def saturate(self, value: Value, source: DType, target: DType) -> Value:
-        """The nearest integer of a type, halves to even, within its range; NaN is 0."""
+    def saturate(
+        self, value: Value, source: DType, target: DType, *, is_number: bool = False, is_packed: bool = False
+    ) -> Value:
+        """The nearest integer of a type, halves to even, within its range; NaN is 0, unless it is known that there is none.
+
+        `is_packed`: bytes are stored by fours at least.
+        """
         b = self.b
         info = np.iinfo(target.numpy)
         least, greatest = int(info.min), int(info.max)
+        if source.name == "f32" and target.bytes == 1:
+            f = Functions(b, 32)
+            number = value if is_number else b.select(b.compare("uno", value, value), f.number(0), value)
+            return self._nearest_byte(f, number, (float(least), float(greatest)), 0 if is_packed else _MOVED)
         kind = value_type(b, target)
         low, high = b.constant(least, kind), b.constant(greatest, kind)
         if source.is_float:
@@ -269,3 +285,10 @@ class Instructions:
         if bounds.min < least:
             made = b.select(b.compare("slt", value, b.constant(least, value.type)), low, made)
         return made
+
+    def _nearest_byte(self, f: Functions, value: Value, limits: tuple[float, float], moved: int) -> Value:
+        """Of an f32: where floats count by ones, the lowest bits of a sum are the nearest integer, halves to even."""
+        b, (least, greatest) = self.b, limits
+        within = b.intrinsic("maxnum", b.intrinsic("minnum", value, f.number(greatest)), f.number(least))
+        bits = b.op("arith.bitcast", [f.add(within, f.number(_BY_ONES + moved))], b.i32)
+        return b.op("arith.trunci", [b.same("arith.subi", bits, b.constant(moved, b.i32))], b.i8)
