@@ -330,6 +330,20 @@ class KernelBuilder:
             self.op("scf.yield", carried)
         return list(made.results)
 
+    def share_out(self, count: int, thread: Value, threads: int, body: Callable[[Value], None]) -> None:
+        """Have a block's threads go through the positions below `count`, one each at a time."""
+
+        def one(start: Value, _: list[Value]) -> list[Value]:
+            place = self.add(start, thread)
+            if count % threads:
+                with self.when(self.less(place, count)):
+                    body(place)
+            else:
+                body(place)
+            return []
+
+        self.loop(0, count, threads, [], one)
+
     # -- memory ---------------------------------------------------------------------------------------------------
 
     def address(self, base: Value, offset: Value, kind: Any) -> Value:

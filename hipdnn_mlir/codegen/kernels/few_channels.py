@@ -148,18 +148,7 @@ class _Writer:
 
     def _arrange_filter(self) -> None:
         """A slot of shared memory for each lane, tile and step: the channels of a tap."""
-        b, threads = self.b, self.tile.waves * _WAVE
-
-        def one(start: Value, _: list[Value]) -> list[Value]:
-            slot = b.add(start, self.thread)
-            if self.slots % threads:
-                with b.when(b.less(slot, self.slots)):
-                    self._fill(slot)
-            else:
-                self._fill(slot)
-            return []
-
-        b.loop(0, self.slots, threads, [], one)
+        self.b.share_out(self.slots, self.thread, self.tile.waves * _WAVE, self._fill)
 
     def _fill(self, slot: Value) -> None:
         b, weights = self.b, self.found.filter
