@@ -139,13 +139,14 @@ class Batch:
 
     def _take(self, request: Request, logits: Logits) -> None:
         try:
-            reason = request.take(logits)
+            token = request.choose(logits)
         except HipdnnMlirError as error:
             self._decoder.clear(request.text.pages)
             self._fail(request, error)
             return
-        if reason is not None:
-            self._leave(request)
+        if token.finish_reason is not None:
+            self._leave(request)  # first: whoever has the last token finds the pages free
+        request.give(token)
 
     def _fail(self, request: Request, error: HipdnnMlirError) -> None:
         self._leave(request)

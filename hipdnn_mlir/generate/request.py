@@ -87,8 +87,8 @@ class Request:
 
     # -- for the batch -----------------------------------------------------------------------------------------------------------------
 
-    def take(self, logits: Logits) -> Finish | None:
-        """Choose the next token and give it to the caller; why the text ends with it, if it does.
+    def choose(self, logits: Logits) -> Token:
+        """Choose the next token; it has the reason if the text ends with it. `give` gives it to the caller.
 
         Args:
             logits: [vocabulary].
@@ -104,8 +104,11 @@ class Request:
         text = "" if is_stop else self._stream.add(token)
         if reason:
             text += self._stream.end()
-        self._came.put(Token(0, token, text, reason))
-        return reason
+        return Token(0, token, text, reason)
+
+    def give(self, token: Token) -> None:
+        """Give a token to the caller."""
+        self._came.put(token)
 
     def end(self, error: HipdnnMlirError | None = None) -> None:
         """Tell the caller that no token comes any more, and of an error if that is why."""

@@ -12,7 +12,7 @@ import pytest
 
 import hipdnn_mlir
 from generation.conftest import TEXT, Exported
-from hipdnn_mlir.generate import BatchGenerator, Request, TextGenerator, decoder_program
+from hipdnn_mlir.generate import BatchGenerator, Request, TextGenerator, Token, decoder_program
 from hipdnn_mlir.generate.batch import Batch
 from hipdnn_mlir.generate.config import read_config
 from hipdnn_mlir.generate.model_file import ModelFile
@@ -135,6 +135,13 @@ def test_each_request_gets_the_tokens_of_genai(
     how: dict[str, Any] = {"program": program} if family == "llama" else {"page_rows": PAGE_ROWS}
     with BatchGenerator(folder, pages=20, max_running=8, max_length=256, **how) as model:
         runs = _steps_of(model, monkeypatch)
+        give = Request.give
+
+        def given(request: Request, token: Token) -> None:
+            assert token.finish_reason is None or not request.text.pages, "its pages are in use behind its last token"
+            give(request, token)
+
+        monkeypatch.setattr(Request, "give", given)
         requests = _submit(model, PROMPTS, NEW)
         got = _tokens(requests)
         counts = model.counts
