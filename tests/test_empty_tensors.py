@@ -8,6 +8,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import hipdnn_mlir
+from hipdnn_mlir_runtime.errors import ModelError
 
 GRAPHS = {
     "every result is empty": "g (float[0,8] x) => (float[0,8] y, float[0,8] z, float[0,8] x) { y = Relu(x) z = Tanh(x) }",
@@ -40,3 +41,22 @@ def test_model_equals_onnxruntime_when_there_is(name: str) -> None:
     for one, other in zip(got, want, strict=True):
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
         np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("graph", "made_by"),
+    [
+        ("g (float[2,3,n] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", "reduce"),
+        ("g (float[2,3,n] x) => (float[2,3,1] y) { y = GlobalAveragePool(x) }", "pool"),
+        ("g (float[4,n] x, float[n,4] w) => (float[4,4] y) { y = MatMul(x, w) }", "matmul"),
+    ],
+)
+def test_a_run_whose_results_would_be_made_of_nothing_is_an_error(graph: str, made_by: str) -> None:
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]>\n{graph}')
+    session = hipdnn_mlir.compile(model).session()
+    feeds = {
+        port.name: np.ones([size if isinstance(size, int) else 0 for size in port.shape], np.float32)
+        for port in session.inputs
+    }
+    with pytest.raises(ModelError, match=rf"n=0: .*made of no elements \({made_by}\); sizes of at least 1 are needed"):
+        session.run(None, feeds)

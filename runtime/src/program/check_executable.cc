@@ -143,6 +143,14 @@ std::string canonical_of(const Executable& executable) {
   return key;
 }
 
+bool is_empty_tensor(const DescriptorSpec& spec) {
+  if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR) return false;
+  const AttributeSpec* dims = find_attribute(spec, HIPDNN_ATTR_TENSOR_DIMENSIONS);
+  if (dims == nullptr || dims->type != HIPDNN_TYPE_INT64) return false;
+  const std::vector<std::int64_t> sizes = integers_of(*dims);
+  return std::ranges::find(sizes, 0) != sizes.end();
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> element_bits(std::int64_t dtype) {
@@ -169,13 +177,14 @@ std::optional<std::uint64_t> element_bits(std::int64_t dtype) {
   }
 }
 
-bool is_empty(const records::Executable<Concrete>& record) {
-  return std::ranges::any_of(record.descriptors, [](const DescriptorSpec& spec) {
-    if (spec.type != HIPDNN_BACKEND_TENSOR_DESCRIPTOR) return false;
-    const AttributeSpec* dims = find_attribute(spec, HIPDNN_ATTR_TENSOR_DIMENSIONS);
-    if (dims == nullptr || dims->type != HIPDNN_TYPE_INT64) return false;
-    const std::vector<std::int64_t> sizes = integers_of(*dims);
-    return std::ranges::find(sizes, 0) != sizes.end();
+bool is_empty(const records::Executable<Concrete>& record) { return std::ranges::any_of(record.descriptors, is_empty_tensor); }
+
+bool has_results(const records::Executable<Concrete>& record) {
+  return std::ranges::any_of(record.operands, [&](const records::Operand<Concrete>& operand) {
+    return operand.role == Role::out && std::ranges::none_of(record.descriptors, [&](const DescriptorSpec& spec) {
+      const AttributeSpec* uid = find_attribute(spec, HIPDNN_ATTR_TENSOR_UNIQUE_ID);
+      return is_empty_tensor(spec) && uid != nullptr && integers_of(*uid) == std::vector{operand.uid};
+    });
   });
 }
 

@@ -40,9 +40,16 @@ class ProgramChecker {
     check_all_bound();
     const Place executables(root_, "executables"), kernels(root_, "kernels");
     for (std::size_t i = 0; i < parts.executables.size(); ++i) {
-      const bool is_dropped = drops_empty && is_empty(parts.executables[i]);
-      positions_.push_back(is_dropped ? kNever : static_cast<std::uint32_t>(program_.executables_.size()));
-      if (!is_dropped) program_.executables_.push_back(check_executable(std::move(parts.executables[i]), Place(executables, i)));
+      const Place place(executables, i);
+      if (!drops_empty || !is_empty(parts.executables[i])) {
+        positions_.push_back(static_cast<std::uint32_t>(program_.executables_.size()));
+        program_.executables_.push_back(check_executable(std::move(parts.executables[i]), place));
+        continue;
+      }
+      if (has_results(parts.executables[i])) {
+        place.fail("its results are made of no elements (" + parts.executables[i].summary + "); sizes of at least 1 are needed");
+      }
+      positions_.push_back(kNever);
     }
     for (std::size_t i = 0; i < parts.kernels.size(); ++i) {
       program_.kernels_.push_back(check_kernel(std::move(parts.kernels[i]), Place(kernels, i)));

@@ -24,6 +24,8 @@ struct ProgramParts {
 Executable check_executable(records::Executable<Concrete> record, const Place& place);
 /// Whether one of its tensors has no elements: hipDNN takes none such, and there is nothing to do.
 bool is_empty(const records::Executable<Concrete>& record);
+/// Whether one of its outputs has elements.
+bool has_results(const records::Executable<Concrete>& record);
 
 /// Throw ProgramError where a kernel's tensors or code are wrong. What a function asks of its attributes and tensors is the port's to check.
 Kernel check_kernel(records::Kernel<Concrete> record, const Place& place);
