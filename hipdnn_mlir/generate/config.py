@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hipdnn_mlir_runtime.errors import ModelError
 
 FILE = "genai_config.json"
@@ -226,10 +228,15 @@ class ConfigObject(dict[str, Any]):
         """Return a whole number or a list of them as a list; none where it is not there."""
         value = super().get(name)
         found = [] if value is None else value if isinstance(value, list) else [value]
-        if not all(isinstance(one, int) and not isinstance(one, bool) for one in found):
+        if not all(map(is_whole, found)):
             expected = "a whole number, or a list of them"
             raise ModelError("wrong value", where=self.at(name), expected=expected, got=repr(value))
         return found
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, Python's or NumPy's."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 class _Pattern:

@@ -9,7 +9,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.session import Session
 
 from ..frontend.paged_caches import PAGE_TABLE
-from .config import DecoderConfig
+from .config import DecoderConfig, is_whole
 from .decoder_program import DecoderProgram
 
 DEFAULT_LENGTH = 2048
@@ -88,7 +88,7 @@ def length_of(config: DecoderConfig, max_length: int | None) -> int:
     limit = config.context_length
     if max_length is None:
         return min(limit, DEFAULT_LENGTH)
-    if not 1 <= max_length <= limit:
+    if not is_whole(max_length) or not 1 <= max_length <= limit:
         expected = f"a number from 1 to the context length, {limit}"
-        raise ModelError("bad value", where="max_length", expected=expected, got=str(max_length))
-    return max_length
+        raise ModelError("bad value", where="max_length", expected=expected, got=repr(max_length))
+    return int(max_length)

@@ -125,7 +125,7 @@ class TextGenerator:
             ModelError: the program is for fewer.
         """
         check_count("batch_size", batch_size)
-        return Sequences(self._decoder, self._tokenizer, self._missing, batch_size)
+        return Sequences(self._decoder, self._tokenizer, self._missing, int(batch_size))
 
     def stream(self, prompts: Prompt | Sequence[Prompt], **options: Unpack[GenerationOptions]) -> Iterator[Token]:
         """Generate behind a prompt, or behind several side by side, and give each token as it comes.

@@ -15,8 +15,9 @@ from .shared_rows import Logits, Window, Windows
 class GrowingRows:
     """What the caches have of some texts. The texts' last tokens are in the same row; the mask has what each row is for.
 
-    A row that is for no token of a text is hidden from it by the mask: padding in front of a shorter prompt, the steps of other texts, and
-    what was taken back. If there is no row left, the texts are computed again from their beginning.
+    A row that is for no token of a text is hidden from it by the mask: padding in front of a shorter prompt, and the steps of other texts
+    behind its end. The rows of a text are next to each other, since models measure windows and distances in rows. Where what is new
+    cannot be, or there is no row left, the texts are computed again from their beginning.
 
     Args:
         decoder: the program.
@@ -80,10 +81,17 @@ class GrowingRows:
         return max(len(tokens) - len(rows) for tokens, rows in zip(texts, self._rows, strict=True))
 
     def _is_in_step(self, texts: Sequence[Sequence[int]], behind: int) -> bool:
-        """Whether the model sees positions as they are: it is told, or texts with something new have all rows for themselves."""
+        """Whether texts with something new have room for it in the rows next to those that they have."""
+        return all(
+            len(tokens) == len(rows) or self._may_begin(rows, behind - len(tokens))
+            for tokens, rows in zip(texts, self._rows, strict=True)
+        )
+
+    def _may_begin(self, rows: Sequence[int], first: int) -> bool:
+        """Whether a text may have its first token in a row: a new one in any, unless the model counts positions by itself."""
         if self._decoder.config.position_ids:
-            return True
-        return all(len(tokens) in (len(rows), behind) for tokens, rows in zip(texts, self._rows, strict=True))
+            return not rows or rows[0] == first
+        return first == 0
 
     def _run(self, window: Window, texts: Sequence[Sequence[int]], start: int, size: int, behind: int) -> None:
         """Run on `size` rows from `start` on, where the last new token of each text is in the row before `behind`.

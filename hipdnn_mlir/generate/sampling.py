@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from hipdnn_mlir_runtime.errors import ModelError
 
-from .config import Search
+from .config import Search, is_whole
 
 Logits = npt.NDArray[np.floating[Any]]
 
@@ -51,11 +50,11 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        _check("temperature", self.temperature, "a number from 0", lambda x: 0 <= x < math.inf)
-        _check("top_k", self.top_k, "a whole number from 0", lambda x: isinstance(x, int) and x >= 0)
+        _check("temperature", self.temperature, "a number from 0", lambda x: 0 <= x <= _LARGEST)
+        _check("top_k", self.top_k, "a whole number from 0", lambda x: is_whole(x) and x >= 0)
         _check("top_p", self.top_p, "a number above 0, up to 1", lambda x: 0 < x <= 1)
-        _check("seed", self.seed or 0, "a whole number from 0", lambda x: isinstance(x, int) and x >= 0)
-        _check("repetition_penalty", self.repetition_penalty, "a number above 0", lambda x: 0 < x < math.inf)
+        _check("seed", 0 if self.seed is None else self.seed, "a whole number from 0", lambda x: is_whole(x) and x >= 0)
+        _check("repetition_penalty", self.repetition_penalty, "a number above 0", lambda x: 0 < x <= _LARGEST)
 
     @classmethod
     def of(cls, search: Search, **options: Unpack[SamplingOptions]) -> Sampling:

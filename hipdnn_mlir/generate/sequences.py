@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hipdnn_mlir_runtime.errors import ModelError
 
-from .config import DecoderConfig
+from .config import DecoderConfig, is_whole
 from .decoder import Decoder
 from .growing_rows import GrowingRows
 from .sampling import Sampling, SamplingOptions
@@ -80,16 +80,21 @@ class Sequences:
         """Put prompts behind the texts; nothing runs yet.
 
         Args:
-            prompts: one for each text, which may be empty; for a single text also its prompt alone.
+            prompts: one for each text, which may be empty; for a single text also its prompt alone. Tokens that the tokenizer puts around a
+                text, such as the one that begins it, are not put around what continues one.
 
         Raises:
             ModelError: their number is wrong, a token is unknown, a text has no room for its prompt, or there is no tokenizer. No text
                 has changed then.
         """
         size = self._decoder.config.vocab_size
-        new = [encoded(prompt, self._tokenizer, self._missing, size) for prompt in listed(prompts)]
-        if len(new) != len(self._tokens):
-            raise ModelError("wrong number of prompts", expected=str(len(self._tokens)), got=str(len(new)))
+        given = listed(prompts)
+        if len(given) != len(self._tokens):
+            raise ModelError("wrong number of prompts", expected=str(len(self._tokens)), got=str(len(given)))
+        new = [
+            encoded(prompt, self._tokenizer, self._missing, size, special=not old)
+            for prompt, old in zip(given, self._tokens, strict=True)
+        ]
         limit = self._decoder.max_length
         for old, tokens in zip(self._tokens, new, strict=True):
             if len(old) + len(tokens) > limit:
@@ -110,10 +115,12 @@ class Sequences:
         Raises:
             ModelError: a text does not have as many.
         """
-        wanted = [lengths] * len(self._tokens) if isinstance(lengths, int) else [*lengths]
+        wanted: list[Any] = [*lengths] if _is_list(lengths) else [lengths] * len(self._tokens)  # type: ignore[misc]
         have = [len(tokens) for tokens in self._tokens]
-        if len(wanted) != len(have) or any(not 0 <= new <= old for new, old in zip(wanted, have, strict=True)):
-            raise ModelError("cannot rewind", expected=f"lengths up to {have}", got=str(lengths))
+        if len(wanted) != len(have) or not all(
+            is_whole(new) and 0 <= new <= old for new, old in zip(wanted, have, strict=True)
+        ):
+            raise ModelError("cannot rewind", expected=f"lengths up to {have}", got=repr(lengths))
         for row, length in enumerate(wanted):
             del self._tokens[row][length:]
             self._cached.rewind(row, length)
@@ -188,7 +195,7 @@ class Sequences:
 
 def check_count(name: str, value: Any) -> None:
     """Refuse what is no number of things; raises ModelError."""
-    if not _is_whole(value) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ModelError("bad value", where=name, expected="a whole number from 1", got=repr(value))
 
 
@@ -200,16 +207,14 @@ def stops_of(config: DecoderConfig, tokens: Collection[int] | None) -> frozenset
     """
     if tokens is None:
         return config.stop_tokens
-    if not isinstance(tokens, Collection) or not all(map(_is_whole, tokens)):
+    if not isinstance(tokens, Collection) or not all(map(is_whole, tokens)):
         raise ModelError("bad value", where="stop_tokens", expected="whole numbers", got=repr(tokens))
     return frozenset(map(int, tokens))
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def encoded(prompt: Prompt, tokenizer: Tokenizer | None, missing: ModelError | None, vocab_size: int) -> list[int]:
+def encoded(
+    prompt: Prompt, tokenizer: Tokenizer | None, missing: ModelError | None, vocab_size: int, *, special: bool = True
+) -> list[int]:
     """The tokens of a prompt.
 
     Args:
@@ -217,25 +222,34 @@ def encoded(prompt: Prompt, tokenizer: Tokenizer | None, missing: ModelError | N
         tokenizer: for a text; None where there is none.
         missing: what is raised for a text then.
         vocab_size: number of tokens that there are.
+        special: as for `Tokenizer.encode`.
 
     Raises:
         ModelError: it is neither, a token is unknown, or there is no tokenizer.
     """
-    if not isinstance(prompt, (str, Sequence, np.ndarray)):
+    if not isinstance(prompt, str) and not _is_list(prompt):
         raise ModelError("no prompt", expected="a text, or its tokens", got=repr(prompt))
     if isinstance(prompt, str):
         if tokenizer is None:
             raise missing or ModelError("no tokenizer")
-        prompt = tokenizer.encode(prompt)
+        prompt = tokenizer.encode(prompt, special=special)
     for token in prompt:
-        if not _is_whole(token) or not 0 <= token < vocab_size:
+        if not is_whole(token) or not 0 <= token < vocab_size:
             raise ModelError("no such token", expected=f"numbers from 0 to {vocab_size - 1}", got=repr(token))
     return [int(token) for token in prompt]
 
 
 def listed(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     """Prompts as a list, a single one as a list of one; what is neither is a prompt for `encoded` to refuse."""
-    if isinstance(prompts, str) or not isinstance(prompts, (Sequence, np.ndarray)):
-        return [prompts]
+    if isinstance(prompts, str) or not _is_list(prompts):
+        return [prompts]  # type: ignore[list-item]
     is_single = len(prompts) > 0 and all(isinstance(one, (int, np.integer)) for one in prompts)
     return [prompts] if is_single else [*prompts]  # type: ignore[list-item]
+
+
+def _is_list(value: Any) -> bool:
+    return (
+        value.ndim > 0
+        if isinstance(value, np.ndarray)
+        else isinstance(value, Sequence) and not isinstance(value, bytes)
+    )

@@ -40,6 +40,8 @@ class Tokenizer:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # what the package raises has no other base class
             raise ModelError(f"the package tokenizers cannot read it: {error}", where=str(path)) from error
+        self._tokenizer.no_truncation()  # files keep both from training, where texts have one length
+        self._tokenizer.no_padding()
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """The tokens of a text, with those that the tokenizer puts around each if `special`.
@@ -86,13 +88,9 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer | None, tokens: Sequence[int] = ()) -> None:
         self._tokenizer = tokenizer
-        self._tokens = [*tokens[-_BEFORE:]]
-        self._given = len(self._tokens)
-        if tokenizer is not None:  # a character that the last of them begin is given when it is complete
-            for given in range(len(self._tokens), max(len(self._tokens) - _BYTES, 0), -1):
-                if not tokenizer.decode(self._tokens[:given]).endswith(_INCOMPLETE):
-                    self._given = given
-                    break
+        start, end = (len(tokens), len(tokens)) if tokenizer is None else _whole(tokenizer, tokens)
+        self._tokens = [*tokens[start:]]
+        self._given = end - start
 
     def add(self, token: int) -> str:
         """The piece that a token completes, if it does."""
@@ -113,3 +111,18 @@ class TextStream:
         self._tokens = self._tokens[self._given :]
         self._given = len(self._tokens)
         return text[len(before) :]
+
+
+def _whole(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[int, int]:
+    """Where the last of some tokens begin and end that are whole characters.
+
+    What is behind the end is the beginning of a character, and given when that is complete. A character that is cut in front harms those
+    behind it, too, where tokens are bytes: a row of these is decoded as one.
+    """
+    first, last = max(len(tokens) - _BEFORE, 0), len(tokens)
+    for end in range(last, max(last - _BYTES, -1), -1):
+        for start in range(first, max(first - _BYTES, -1), -1):
+            text = tokenizer.decode(tokens[start:end])
+            if not text.startswith(_INCOMPLETE) and not text.endswith(_INCOMPLETE):
+                return start, end
+    return first, last

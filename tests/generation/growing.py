@@ -52,7 +52,7 @@ def growing_model(
     """A decoder with a table of positions, and attention written out.
 
     Args:
-        masks: of `MASKS`.
+        masks: of `MASKS`, or `flags in a window`.
         layers: number of layers.
         more: adds nodes for an output `more` of four dims, given the graph and the first cache.
         heads: of keys and values; those of the queries share them.
@@ -83,7 +83,7 @@ def growing_model(
     names = [f"{n}.{part}" for n in range(layers) for part in ("key", "value")]
     inputs = [
         _value("input_ids", ["b", "s"], np.int64),
-        *([_given(masks)] if masks in ("flags", "by index", "added") else []),
+        *([_given(masks)] if masks not in ("none", "window") else []),
         *([_value("position_ids", ["b", "s"], np.int64)] if is_placed else []),
     ]
     outputs = [
@@ -135,9 +135,9 @@ def _mask(g: _Graph, masks: str, batch: str, total: str, places: str) -> str:
         return g("Identity", "attention_mask")
     own, keys = g("Unsqueeze", places, [1]), g("Range", 0, total, 1)
     shown = g("LessOrEqual", keys, own)
-    if masks == "window":
+    if "window" in masks:
         shown = g("And", shown, g("Greater", keys, g("Sub", own, WINDOW)))
-    if masks == "flags":
+    if "flags" in masks:
         shown = g("And", shown, g("Unsqueeze", g("Cast", "attention_mask", to=onnx.TensorProto.BOOL), [1, 2]))
     if masks == "by index":
         rows = g("Unsqueeze", g("Range", 0, batch, 1), [1, 2, 3])

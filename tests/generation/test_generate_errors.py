@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -169,6 +170,8 @@ def test_a_tokenizer_that_cannot_be_read_is_an_error(llama: Path, llama_program:
         (None, "no prompt: expected a text, or its tokens, got None"),
         (5, "no prompt: expected a text, or its tokens, got 5"),
         ([[3], 5], "no prompt: expected a text, or its tokens, got 5"),
+        (b"3", "no prompt: expected a text, or its tokens, got b'3'"),
+        (np.array(3), "no prompt: expected a text, or its tokens, got array(3)"),
     ],
     ids=str,
 )
@@ -194,8 +197,8 @@ def test_options_that_do_not_fit_are_refused_at_once(model: TextGenerator, optio
     assert _error(lambda: model.stream([3, 4], **options)).startswith(message)
 
 
-@pytest.mark.parametrize("length", [0, -1, 1025])
-def test_caches_beyond_the_context_are_refused(exported: Exported, length: int) -> None:
+@pytest.mark.parametrize("length", [0, -1, 1025, 2.5])
+def test_caches_beyond_the_context_are_refused(exported: Exported, length: Any) -> None:
     text = _error(lambda: TextGenerator(exported("llama"), max_length=length))
     assert text == f"max_length: bad value: expected a number from 1 to the context length, 1024, got {length}"
 
@@ -215,6 +218,8 @@ def test_texts_stay_as_they_are_after_an_error(model: TextGenerator) -> None:
         (lambda: sequences.rewind_to(2), "cannot rewind: expected lengths up to [2, 1], got 2"),
         (lambda: sequences.rewind_to([1]), "cannot rewind"),
         (lambda: sequences.rewind_to(-1), "cannot rewind"),
+        (lambda: sequences.rewind_to([1, 0.5]), "cannot rewind"),
+        (lambda: sequences.rewind_to(0.5), "cannot rewind"),
         (lambda: sequences.stream(top_k=-1), "top_k: bad value"),
     ):
         assert _error(call).startswith(message)

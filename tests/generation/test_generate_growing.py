@@ -43,6 +43,13 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def windowed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a model that is told positions, and sees the last rows alone."""
+    model = growing_model("flags in a window", is_placed=True)
+    return _folder(tmp_path_factory.mktemp("windowed") / "model", model)
+
+
+@pytest.fixture(scope="module")
 def generator(placed: Path) -> Iterator[TextGenerator]:
     with TextGenerator(placed, max_length=128) as made:
         yield made
@@ -88,21 +95,24 @@ def test_logits_of_the_last_valid_token_alone_are_those_of_the_model(generator: 
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-def test_texts_end_one_by_one_and_go_on(generator: TextGenerator, placed: Path) -> None:
-    alone = [_expected(placed, prompt, 20) for prompt in PROMPTS[:3]]
-    chat = generator.start(3)
-    chat.append(PROMPTS[:3])
-    stop = alone[1][4]
-    for _ in chat.stream(max_new_tokens=20, stop_tokens=[stop]):
-        pass
-    ended = [tokens[: tokens.index(stop) + 1] if stop in tokens else tokens for tokens in alone]
-    assert chat.tokens == [prompt + tokens for prompt, tokens in zip(PROMPTS[:3], ended, strict=True)]
-    texts = chat.tokens
-    chat.append([[5, 6], [], [8]])
-    list(chat.stream(max_new_tokens=5, stop_tokens=[]))
-    for row, more in enumerate(([5, 6], [], [8])):
-        behind = texts[row] + more
-        assert chat.tokens[row] == behind + _expected(placed, behind, 5)
+@pytest.mark.parametrize("folder", ["placed", "windowed"])
+def test_texts_end_one_by_one_and_go_on(folder: str, request: pytest.FixtureRequest) -> None:
+    path = request.getfixturevalue(folder)
+    alone = [_expected(path, prompt, 20) for prompt in PROMPTS[:3]]
+    with TextGenerator(path, max_length=128) as model:
+        chat = model.start(3)
+        chat.append(PROMPTS[:3])
+        stop = alone[1][4]
+        for _ in chat.stream(max_new_tokens=20, stop_tokens=[stop]):
+            pass
+        ended = [tokens[: tokens.index(stop) + 1] if stop in tokens else tokens for tokens in alone]
+        assert chat.tokens == [prompt + tokens for prompt, tokens in zip(PROMPTS[:3], ended, strict=True)]
+        texts = chat.tokens
+        chat.append([[5, 6], [], [8]])
+        list(chat.stream(max_new_tokens=5, stop_tokens=[]))
+        for row, more in enumerate(([5, 6], [], [8])):
+            behind = texts[row] + more
+            assert chat.tokens[row] == behind + _expected(path, behind, 5)
 
 
 @pytest.mark.parametrize("folder", ["placed", "counted"])

@@ -231,11 +231,11 @@ def _nbits(draw: Draw, op: str) -> Call:
 
 @operator("GatherBlockQuantized", domain=CONTRIB)
 def _gather_block_quantized(draw: Draw, op: str) -> Call:
-    bits, block, blocks = one_of(draw, 4, 8), one_of(draw, 16, 32, 128), one_of(draw, 2, 4)
+    bits, block, blocks = one_of(draw, 4, 8), one_of(draw, 16, 32, 128), one_of(draw, 2, 3, 4)
     rows = draw(st.integers(1, 20))
     table = Known(_integers(draw, np.uint8, (rows, blocks * block * bits // 8)))
     indices = generator(draw).integers(0, rows, dims_of(draw, 0, 3, limit=20))
-    zeros = [Known(_integers(draw, np.uint8, (rows, blocks * bits // 8)))] if draw(st.booleans()) else []
+    zeros = [Known(_integers(draw, np.uint8, (rows, -(-blocks * bits // 8))))] if draw(st.booleans()) else []
     attributes = {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}
     return Call(op, [table, indices, Known(_scale(draw, (rows, blocks))), *zeros], attributes, domain=CONTRIB)
 
