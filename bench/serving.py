@@ -173,15 +173,16 @@ def serve_until_stopped(given: argparse.Namespace) -> None:
     import ort_server
     from hipdnn_mlir.serving.server import ModelServer
 
-    deployment.start_ray(listening)
-    deployment.start_proxies(listening)
-    try:
-        server = ort_server.OrtServer if given.server == "OrtServer" else ModelServer
-        deployment.deploy(Settings(paths=(str(given.program),), cpus=2), server)
-        print("ready", flush=True)
-        signal.sigwait([signal.SIGTERM, signal.SIGINT])
-    finally:
-        deployment.stop()
+    with TemporaryDirectory(prefix="hipdnn-", dir="/tmp") as folder:
+        deployment.start_ray(listening, folder)
+        deployment.start_proxies(listening)
+        try:
+            server = ort_server.OrtServer if given.server == "OrtServer" else ModelServer
+            deployment.deploy(Settings(paths=(str(given.program),), cpus=2), server)
+            print("ready", flush=True)
+            signal.sigwait([signal.SIGTERM, signal.SIGINT])
+        finally:
+            deployment.stop(folder)
 
 
 def data(folder: Path, given: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..serving.repository import ModelFile
 
 _MB = 10**6
+_LOOK_S = 1
 
 
 def serve(given: SimpleNamespace) -> int:
@@ -87,9 +89,19 @@ def _share(replicas: int) -> float:
     return int(share) if share >= 1 else share
 
 
-def _on_signals(ended: threading.Event) -> None:
+def _on_signals(ended: threading.Event, *, raises: bool) -> None:
+    """Have SIGINT and SIGTERM tell that the server is to end; if asked, the first one interrupts what goes on, even if it came before."""
+
+    def handle(*_: object) -> None:
+        is_first = not ended.is_set()
+        ended.set()
+        if raises and is_first:
+            raise KeyboardInterrupt
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, handle)
+    if raises and ended.is_set():
+        raise KeyboardInterrupt
 
 
 def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> int:
@@ -114,22 +126,28 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
         max_body_bytes=given.max_body_mb * _MB,
         session={name: value for name, value in session_options(given).items() if name != "threads"},
     )
-    ended = threading.Event()
-    _on_signals(ended)  # what Ray begins it has to end: in the middle of that, an exception would be lost in it
-    try:
-        with working("starting", quiet=given.quiet):
-            deployment.start_ray(listening)
-            _on_signals(ended)  # Ray has set its own, which end the process with a trace
-            if not ended.is_set():
+    ended, is_serving = threading.Event(), False
+    # What Ray begins it has to end: in the middle of that, an exception would be lost in it.
+    _on_signals(ended, raises=False)
+    with TemporaryDirectory(prefix="hipdnn-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        try:
+            with working("starting", quiet=given.quiet):
+                deployment.start_ray(listening, folder)
+                _on_signals(ended, raises=True)  # Ray has set its own, which end the process with a trace
                 deployment.start_proxies(listening)
-            if ended.is_set():
-                raise KeyboardInterrupt
-            deployment.deploy(settings)
-        scheme = "https" if listening.tls_cert else "http"
-        names = ", ".join(file.name for file in files)
-        sys.stdout.write(f"{scheme}://{listening.host}:{listening.port} serves {names}\n")
-        sys.stdout.flush()
-        ended.wait()
-    finally:
-        deployment.stop()
+                deployment.deploy(settings)
+            scheme = "https" if listening.tls_cert else "http"
+            names = ", ".join(file.name for file in files)
+            sys.stdout.write(f"{scheme}://{listening.host}:{listening.port} serves {names}\n")
+            sys.stdout.flush()
+            is_serving = True
+            while not ended.wait(_LOOK_S):
+                deployment.check_ray()
+        except KeyboardInterrupt:
+            if not is_serving:
+                raise
+        finally:
+            ended.set()  # signals from here on change nothing
+            with working("stopping", quiet=given.quiet):
+                deployment.stop(folder)
     return 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
+import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,8 @@ from .settings import APPLICATION, DEPLOYMENT, Settings
 
 if TYPE_CHECKING:
     from .server import ModelServer
+
+logger = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 1024
 """Requests that a replica reads at once; what waits for a run is among them."""
@@ -32,9 +37,19 @@ any, so it reads all that its buffer holds; Ray has no setting for that, but put
 _RESENT = 1 << 20
 """Bytes of that buffer."""
 _SHUTDOWN_S = 30
+"""Until requests are given up that have not ended when a server is stopped."""
+_SOON_S = 5
+"""Until it is given up to wait for what takes less than a second where nothing is wrong."""
 _STARTED_S = 600
 """Until a start is given up. Serve itself waits for its proxies for a minute; importing them takes longer on a busy machine."""
 _LOGGING = {"encoding": "JSON"}
+_HAPROXY_FILES = {
+    "CONFIG_FILE_LOC": "haproxy.cfg",
+    "SOCKET_PATH": "admin.sock",
+    "SERVER_STATE_BASE": "",
+    "SERVER_STATE_FILE": "server-state",
+}
+"""Of Ray's settings for HAProxy those that are paths."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +141,8 @@ def prepare(listening: Listening, most_bytes: int) -> None:
         "MALLOC_MMAP_THRESHOLD_": 32 << 20,
         "MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
+    if _address() == "local":
+        settings["RAY_AUTH_MODE"] = "token"  # which Ray takes by itself, too, but then says so at each start
     if not listening.tls_cert:
         settings |= {
             "RAY_SERVE_ENABLE_HA_PROXY": 1,
@@ -141,23 +158,39 @@ def prepare(listening: Listening, most_bytes: int) -> None:
         os.environ.setdefault(name, str(value))
 
 
-def start_ray(listening: Listening) -> None:
+def start_ray(listening: Listening, folder: str) -> None:
     """Start Ray, or join the cluster that RAY_ADDRESS names; `prepare` comes before. Ray sets its own handlers of signals.
+
+    Args:
+        listening: Where the server listens.
+        folder: For HAProxy's files. By default all servers of a machine share one, which is the first user's. It is the caller's, who
+            removes it after `stop`. Sockets are in it: their paths have 97 characters, of which 67 are HAProxy's.
 
     Raises:
         ModelError: Ray cannot be started or joined.
     """
     import ray
 
-    address = os.environ.get("RAY_ADDRESS", "local")  # without one, Ray would join whatever runs on this machine
+    address = _address()
     options: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
     if listening.metrics_port and address == "local":
         options["_metrics_export_port"] = listening.metrics_port
+    for name, file in _HAPROXY_FILES.items():
+        os.environ[f"RAY_SERVE_HAPROXY_{name}"] = f"{folder}/{file}"
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options)
+        with _in_groups_of_their_own():
+            ray.init(
+                address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **options
+            )
     except Exception as error:  # Ray raises bare ones where a process of its own is late
-        hint = "see ray status; on a busy machine, try again"
+        where = "the logs in /tmp/ray" if address == "local" else "ray status"
+        hint = f"see {where}; on a busy machine, try again"
         raise ModelError(f"Ray does not start: {error}", where=address, hint=hint) from error
+
+
+def _address() -> str:
+    """Return the cluster to join; without one, Ray would join whatever runs on this machine."""
+    return os.environ.get("RAY_ADDRESS", "local")
 
 
 def start_proxies(listening: Listening) -> None:
@@ -233,14 +266,79 @@ def deploy(settings: Settings, server: type[ModelServer] | None = None) -> None:
         raise ModelError(f"the models are not served: {_reason(APPLICATION) or error}") from error
 
 
-def stop() -> None:
-    """Let requests end, and stop Serve, and Ray where it was started here."""
+def stop(folder: str) -> None:
+    """Let requests end, for 30 s at most, and stop Serve, and Ray where it was started here; the argument is as for `start_ray`."""
+    import ray
+
+    if ray.is_initialized() and not _dead_processes():
+        _stop_serve()
+    ray.shutdown(wait_for_processes=True)
+    _kill_haproxy(folder)
+
+
+def _stop_serve() -> None:
+    """Stop Serve, if it was started.
+
+    Serve's own function for it kills HAProxy first, with all requests on their way. And it waits in a call of the controller, which ends
+    by killing itself: Ray then prints that the call has failed, and is going to be made again.
+    """
     import ray
     from ray import serve
+    from ray.serve._private.constants import SERVE_CONTROLLER_NAME, SERVE_NAMESPACE
 
-    if ray.is_initialized():  # else Serve would start Ray to look for what it has to end
-        serve.shutdown()
-    ray.shutdown()
+    try:
+        controller: Any = ray.get_actor(SERVE_CONTROLLER_NAME, SERVE_NAMESPACE)
+        serve.delete(APPLICATION)
+        ray.get(controller.graceful_shutdown.remote(wait=False), timeout=_SOON_S)
+        end = time.monotonic() + _SOON_S
+        while time.monotonic() < end:
+            ray.get_actor(SERVE_CONTROLLER_NAME, SERVE_NAMESPACE)
+            time.sleep(0.05)
+    except ValueError:  # there is no such actor: it was not started, or has ended
+        pass
+    except (ray.exceptions.RayError, TimeoutError) as error:
+        logger.warning("Ray Serve does not end in order: %s", error)
+
+
+def check_ray() -> None:
+    """Look whether what was started here of Ray still runs.
+
+    Raises:
+        ModelError: A process has died. Nothing else tells, and nothing answers requests.
+    """
+    dead = _dead_processes()
+    if dead:
+        hint = "see the logs in /tmp/ray, and start the server again"
+        raise ModelError(f"a process of Ray's has died: {', '.join(dead)}", where="serve", hint=hint)
+
+
+def _dead_processes() -> list[str]:
+    """Return what has died of Ray that was started here, without which nothing ends in order either."""
+    from ray._private import worker
+
+    node: Any = worker._global_node  # noqa: SLF001 - Ray has no other way to ask
+    return [] if node is None else [name for name, _ in node.dead_processes() if name in ("raylet", "gcs_server")]
+
+
+def _kill_haproxy(folder: str) -> None:
+    """Kill HAProxy, which stays on its port where the process of Ray's that has started it dies."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # others' processes, and those that have ended meanwhile
+            if f"{folder}/".encode() in file.read_bytes():
+                os.kill(int(file.parent.name), signal.SIGKILL)
+
+
+@contextmanager
+def _in_groups_of_their_own() -> Iterator[None]:
+    """Have the processes that Ray starts in groups of their own: a signal to this one's, as of a shell or `timeout`, is not for them."""
+    from ray._private import services
+
+    popen: Any = services.ConsolePopen
+    services.ConsolePopen = functools.partial(popen, process_group=0)  # Ray has no setting for it
+    try:
+        yield
+    finally:
+        services.ConsolePopen = popen
 
 
 def _patiently(start: Callable[[], object]) -> None:

@@ -15,7 +15,7 @@ from hipdnn_mlir_runtime.session.arrays import Array
 from .faults import grpc_status_of, status_of
 from .http import server_metadata
 from .messages import METHODS, SERVICE, message
-from .tensors import InferRequest, datatype_of, dtype_of, from_bytes, from_numbers
+from .tensors import InferRequest, check_parameters, datatype_of, dtype_of, from_bytes, from_numbers
 
 if TYPE_CHECKING:
     from .model import ServedModel
@@ -108,6 +108,9 @@ def _refused(context: Any, error: HipdnnMlirError, response: str) -> Any:
 
 
 def _read(request: Any) -> InferRequest:
+    for kind, entries in (("input", request.inputs), ("output", request.outputs)):
+        for entry in entries:
+            check_parameters(entry.parameters, f"{kind} '{entry.name}'")
     raw = request.raw_input_contents
     if raw and len(raw) != len(request.inputs):
         expected = f"one for each of {len(request.inputs)} inputs"

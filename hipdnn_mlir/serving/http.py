@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from hipdnn_mlir_runtime.errors import HipdnnMlirError
+from hipdnn_mlir_runtime.errors import HipdnnMlirError, ModelError
 
 from .faults import TooLargeError, status_of
 from .tensors import HEADER_LENGTH, read_request, text_bytes, write_response
@@ -27,6 +27,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 SERVER_NAME = "hipdnn-mlir"
 EXTENSIONS = ("binary_tensor_data", "statistics", "model_repository")
 _DISCONNECTED = 499
+_PLAIN = "identity"
 _SHORT = 1 << 16
 """Bytes of JSON that take a millisecond or two."""
 _T = TypeVar("_T")
@@ -77,8 +78,12 @@ async def read_body(request: Request, most: int) -> list[bytes]:
     """Return the body of a request, in the parts that it came in.
 
     Raises:
+        ModelError: It is compressed.
         TooLargeError: It has more bytes than are taken. They are read and forgotten, so that the client gets to reading the answer.
     """
+    encoding = request.headers.get("content-encoding", _PLAIN)
+    if encoding != _PLAIN:
+        raise ModelError("compressed bodies are not supported", where="content-encoding", expected=_PLAIN, got=encoding)
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():

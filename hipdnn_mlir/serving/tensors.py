@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,8 +241,6 @@ def _wanted(text: Mapping[str, Any]) -> tuple[dict[str, bool] | None, bool]:
     wanted = {}
     for entry in entries:
         parameters = _parameters(entry, f"output '{entry['name']}'")
-        if parameters.get("classification"):
-            raise ModelError("classification is not supported", where=f"output '{entry['name']}'")
         wanted[entry["name"]] = bool(parameters.get("binary_data", is_binary))
     return wanted, is_binary
 
@@ -260,9 +258,24 @@ def _parameters(entry: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     found = entry.get("parameters") or {}
     if not isinstance(found, dict):
         raise ModelError("bad parameters", where=where, expected="an object", got=type(found).__name__)
-    if "shared_memory_region" in found:
-        raise ModelError("shared memory is not supported", where=where, hint="send the bytes")
+    check_parameters({name for name, value in found.items() if value}, where)
     return found
+
+
+def check_parameters(given: Container[str], where: str) -> None:
+    """Refuse what another answer is asked for with, or another place for tensors; other parameters change nothing.
+
+    Args:
+        given: Names of the parameters of a tensor.
+        where: Which one.
+
+    Raises:
+        ModelError: One of them is not supported.
+    """
+    if "shared_memory_region" in given:
+        raise ModelError("shared memory is not supported", where=where, hint="send the bytes")
+    if "classification" in given:
+        raise ModelError("classification is not supported", where=where, hint="ask for the values")
 
 
 def write_response(

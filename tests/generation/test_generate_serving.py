@@ -28,6 +28,8 @@ PROMPT, LENGTH, TEMPLATE = (
     64,
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>",
 )
+LAST = 60
+"""Texts that are asked for together when the server is stopped, which takes it a second or more."""
 PROMPTS = [PROMPT, "日本語", "the lazy dog, naïve café", "jumps"]
 
 
@@ -46,8 +48,16 @@ def alone(folder: Path, llama_program: hipdnn_mlir.Program) -> Iterator[TextGene
 
 @pytest.fixture(scope="module")
 def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with serving(tmp_path_factory.mktemp("server"), folder, "--max-length", LENGTH, "--max-running", 3) as running:
+    with (
+        ThreadPoolExecutor() as pool,
+        serving(tmp_path_factory.mktemp("server"), folder, "--max-length", LENGTH, "--max-running", 3) as running,
+    ):
         yield running
+        last = pool.submit(asked, running, "completions", prompt=PROMPT, n=LAST, max_tokens=LENGTH - 10)
+        while statistics(running)["running"] == 0 and not last.done():
+            time.sleep(0.01)
+    status, answer = last.result()  # it was being answered when the server was stopped
+    assert (status, len(answer["choices"])) == (200, LAST)
 
 
 def asked(server: Running, path: str, **body: Any) -> tuple[int, Any]:
@@ -55,6 +65,11 @@ def asked(server: Running, path: str, **body: Any) -> tuple[int, Any]:
     connection.request("POST", f"/v1/{path}", json.dumps({"model": "llama", "temperature": 0, **body}))
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())
+
+
+def statistics(server: Running) -> Any:
+    with urllib.request.urlopen(f"http://{server.http}/v2/models/llama/stats") as answer:
+        return json.loads(answer.read())["model_stats"][0]["generation_stats"]
 
 
 def streamed(server: Running, path: str, **body: Any) -> list[Any]:
@@ -158,8 +173,7 @@ def test_clients_that_hang_up_leave_the_server_as_it_was(server: Running) -> Non
         connection.close()
     end = time.monotonic() + 30
     while True:
-        with urllib.request.urlopen(f"http://{server.http}/v2/models/llama/stats") as answer:
-            counts = json.loads(answer.read())["model_stats"][0]["generation_stats"]
+        counts = statistics(server)
         if counts["running"] == counts["waiting"] == counts["pages_in_use"] == 0:
             break
         assert time.monotonic() < end, counts

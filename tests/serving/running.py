@@ -82,8 +82,19 @@ def serving(folder: Path, *arguments: object) -> Iterator[Running]:
     try:
         yield Running(process.pid, *(f"127.0.0.1:{port}" for port in ports))
     finally:
-        process.send_signal(signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGTERM)  # as a shell or `timeout` does: Ray's processes get none of it
         try:
             assert process.wait(_STOP_S) == 0, (folder / "errors").read_text()[-2000:]
         finally:
             process.kill()
+    assert (folder / "errors").read_text() == ""
+    end = time.monotonic() + _STOP_S
+    while left := _of_session(process.pid):
+        assert time.monotonic() < end, left
+        time.sleep(0.1)
+
+
+def _of_session(leader: int) -> list[str]:
+    """Processes that a server has left behind."""
+    shown = subprocess.run(["ps", "-eo", "sid=,args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in shown.splitlines() if line.split(maxsplit=1)[0] == str(leader)]

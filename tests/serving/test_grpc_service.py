@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tritonclient.grpc
 from tritonclient.grpc import service_pb2
 
 from hipdnn_mlir.serving.grpc_service import _read
@@ -17,7 +18,19 @@ def request(datatype: str, shape: list[int], raw: list[bytes] | None = None, **c
     given = service_pb2.ModelInferRequest.InferInputTensor(name="x", datatype=datatype, shape=shape)
     if contents:
         given.contents.CopyFrom(service_pb2.InferTensorContents(**contents))
-    sent = service_pb2.ModelInferRequest(model_name="m", inputs=[given], raw_input_contents=raw)
+    return received(service_pb2.ModelInferRequest(model_name="m", inputs=[given], raw_input_contents=raw))
+
+
+def asking(*, region: str = "", classes: int = 0) -> Any:
+    """A request with shared memory for its input, or for classes as output."""
+    given = tritonclient.grpc.InferInput("x", [1], "FP32")
+    wanted = tritonclient.grpc.InferRequestedOutput("y", class_count=classes)
+    if region:
+        given.set_shared_memory(region, 4)
+    return received(service_pb2.ModelInferRequest(inputs=[given._get_tensor()], outputs=[wanted._get_tensor()]))
+
+
+def received(sent: Any) -> Any:
     return message("ModelInferRequest").FromString(sent.SerializeToString())
 
 
@@ -47,6 +60,8 @@ def test_contents_are_read(datatype: str, field: str, numbers: list[Any], dtype:
         (request("FP32", [0, 2**62, 2**62]), "bad shape"),
         (request("FP32", [-1], [b""]), "bad shape"),
         (request("FP32", [1], [b"1234", b"1234"]), "wrong number of raw_input_contents"),
+        (asking(region="r"), "input 'x': shared memory is not supported"),
+        (asking(classes=3), "output 'y': classification is not supported"),
     ],
 )
 def test_what_is_no_tensor_is_refused(given: Any, reason: str) -> None:

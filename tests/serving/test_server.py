@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -132,6 +133,13 @@ BAD = {
     "a length beyond the body": (INFER, text(), {"Inference-Header-Content-Length": "9999"}, 400, "bad header"),
     "bytes left over": (INFER, text() + b"xx", {"Inference-Header-Content-Length": str(len(text()))}, 400, "2 bytes"),
     "bytes that are missing": (INFER, text(parameters={"binary_data_size": 256}), {}, 400, "bad binary_data_size"),
+    "compressed": (
+        INFER,
+        gzip.compress(text()),
+        {"Content-Encoding": "gzip"},
+        400,
+        "compressed bodies are not supported",
+    ),
     "a model that is not there": ("/v2/models/letters/infer", text(), {}, 404, "no model 'letters'"),
     "another version": ("/v2/models/digits/versions/3/infer", text(), {}, 404, "no version 3"),
     "too many bytes": (INFER, b" " * (LIMIT_MB * 10**6 + 1), {}, 413, "too large"),
