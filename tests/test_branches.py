@@ -184,3 +184,18 @@ def test_a_model_with_such_an_if_is_placed_as_a_whole() -> None:
     placement = place(model)
     assert not placement.rejects
     assert [len(part.nodes) for part in placement.partitions] == [placement.nodes]
+
+
+def test_a_recurrence_in_a_branch_is_computed_with_open_sizes() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+      g (float[steps,n,3] x, bool c) => (float[steps,1,n,4] y) {
+        y = If<then_branch = g1 () => (float[steps,1,n,4] a) { a = LSTM<hidden_size = 4>(x, w, r) },
+               else_branch = g2 () => (float[steps,1,n,4] b) { b = LSTM<hidden_size = 4>(x, v, r) }>(c) }""")
+    rng = np.random.default_rng(3)
+    for name, dims in {"w": (1, 16, 3), "v": (1, 16, 3), "r": (1, 16, 4)}.items():
+        array = rng.standard_normal(dims, np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    runs = [
+        {"x": rng.standard_normal((steps, n, 3), np.float32), "c": np.array(steps > 3)} for steps, n in ((2, 1), (5, 3))
+    ]
+    _assert_equals_onnxruntime(model, runs)

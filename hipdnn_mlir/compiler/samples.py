@@ -38,7 +38,7 @@ def at_samples(source: Source[Prepared], sizes: InputSizes, use: Callable[[Seque
     while chosen := next(sets, None):
         try:
             models = source.at([sizes.at(point) for point in chosen.points])
-            solver = Solver(sizes.table, chosen.points)
+            solver = Solver(sizes.table, chosen.points, sizes.multiples)
             source.tell(models, solver)
             (other,) = source.at([sizes.at(chosen.held_out)])
             source.check(models, other, chosen.held_out, solver)

@@ -176,14 +176,13 @@ class _DynamicForm:
             DynamicDimensionError: one has not.
         """
         for made in specializations:
-            at = [made.sizes]
             if not all(
-                RELATIONS[relation](*(self.table.value(side, *at) for side in sides))
+                RELATIONS[relation](*(self.table.value(side, made.sizes) for side in sides))
                 for relation, *sides in self.conditions
             ):
                 continue  # sizes are not rounded up to these
             for port, known in zip(self.outputs, made.program.outputs, strict=True):
-                if [self.table.value(size, *at) for size in port.dims] != list(known.dims):
+                if [self.table.value(size, made.sizes) for size in port.dims] != list(known.dims):
                     raise DynamicDimensionError(
                         f"dims of output {port.name!r} differ at a bucket from what the sample sizes suggest"
                     )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.expressions import Expressions, Size
@@ -27,21 +27,36 @@ def check_is_dict(name: str, given: object, expected: str) -> None:
 
 
 @dataclass(frozen=True)
+class Multiple:
+    """What a size has to be a multiple of, and the node that needs it."""
+
+    of: int
+    node: str
+
+
+@dataclass(frozen=True)
 class InputSizes:
     """The dims of a model's inputs.
 
     Attributes:
         inputs: input name -> dims; those of a static model are numbers.
         table: the symbols, and the expressions that dims are.
+        multiples: the symbols that have to be multiples of a number.
     """
 
     inputs: Mapping[str, tuple[Size, ...]]
     table: Expressions
+    multiples: Mapping[str, Multiple] = field(default_factory=dict)
 
     @property
     def is_static(self) -> bool:
         """Whether every size is a number."""
         return not self.table.symbols
+
+    @property
+    def units(self) -> list[int]:
+        """What each symbol has to be a multiple of."""
+        return [self.multiples[symbol].of if symbol in self.multiples else 1 for symbol in self.table.symbols]
 
     def at(self, symbols: Sequence[int]) -> dict[str, tuple[int, ...]]:
         """The dims where the symbols have the given values."""
@@ -79,7 +94,7 @@ class InputSizes:
             name = self.table.symbols[number]
             return moved(size) if name == symbol else table.symbol(name)
 
-        return InputSizes({name: tuple(map(moved, dims)) for name, dims in self.inputs.items()}, table)
+        return replace(self, inputs={name: tuple(map(moved, dims)) for name, dims in self.inputs.items()}, table=table)
 
     def _separated(self, shared: str, places: Sequence[tuple[str, int]], groups: Sequence[int]) -> "InputSizes":
         """The same with a size per group of dims, called `input.axis`; the first keeps the shared name where that has a letter."""
@@ -95,7 +110,7 @@ class InputSizes:
             name: tuple(own.get((name, axis), size) for axis, size in enumerate(dims))
             for name, dims in self.inputs.items()
         }
-        return InputSizes(inputs, table)
+        return replace(self, inputs=inputs, table=table)
 
     def _places(self, symbol: str) -> list[tuple[str, int]]:
         """The dims that a symbol is: input and axis."""

@@ -3,7 +3,7 @@
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from hipdnn_mlir_runtime.errors import DynamicDimensionError
 from hipdnn_mlir_runtime.expressions import Expressions, Size
 
 from .facts import Assumption, Computed, Fact, Values
+from .input_sizes import Multiple
 
 MAX_DEGREE, MAX_PAIR_DEGREE = 4, 3
 MAX_DIVISOR = 4096
@@ -42,16 +43,29 @@ class Solver:
     Args:
         table: where found expressions are entered.
         points: the sample points, one value per symbol each.
+        multiples: the symbols that are multiples of a number, at the sample points and wherever the program holds.
     """
 
-    def __init__(self, table: Expressions, points: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self,
+        table: Expressions,
+        points: Sequence[Sequence[int]],
+        multiples: Mapping[str, Multiple] | None = None,
+    ) -> None:
         self.table = table
         self.points = points
+        self._values: dict[Values, dict[Size, int]] = {}
         self._found: dict[Values, Size | None] = {}
         self._atoms: dict[Values, Size] = {}
         self._monomials: list[tuple[Values, tuple[Size, ...]]] = []
         self._powers = np.empty((0, len(points)))
         self.conditions: dict[tuple[str, Size, Size], str] = {}
+        self._units = [1] * len(table.symbols)
+        for index, name in enumerate(table.symbols):
+            if multiples and name in multiples:
+                self._units[index] = multiples[name].of
+                left = table.make("mod", table.symbol(name), multiples[name].of)
+                self.conditions["==", left, 0] = multiples[name].node
         for name in table.symbols:
             self.tell(table.symbol(name))
 
@@ -147,7 +161,10 @@ class Solver:
 
     def values(self, size: Size) -> Values:
         """A size's values at the sample points."""
-        return tuple(self.table.value(size, point) for point in self.points)
+        return tuple(self._value(size, tuple(point)) for point in self.points)
+
+    def _value(self, size: Size, point: Values) -> int:
+        return self.table.value(size, point, self._values.setdefault(point, {}))
 
     def tell(self, size: Size) -> None:
         """Make a size an atom: what has its values is this expression, and products may contain it.
@@ -167,12 +184,13 @@ class Solver:
             self._found = {known: found for known, found in self._found.items() if found is not None}
 
     def _differ(self, a: Size, b: Size) -> bool:
-        """Whether two sizes are different somewhere."""
+        """Whether two sizes are different somewhere that the program may hold."""
         count = len(self.table.symbols)
         points = [tuple(start + 3 * index for index in range(count)) for start in _ELSEWHERE]
         points.append(tuple(_MULTIPLE * (1 + index) for index in range(count)))
         points += [point[::-1] for point in points]  # whichever of two sizes is the larger
-        return any(self.table.value(a, point) != self.table.value(b, point) for point in points)
+        points = [tuple(map(operator.mul, self._units, point)) for point in points]
+        return any(self._value(a, point) != self._value(b, point) for point in points)
 
     def _products(self) -> list[tuple[Values, tuple[Size, ...]]]:
         atoms = list(self._atoms.items())

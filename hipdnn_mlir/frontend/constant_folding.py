@@ -246,7 +246,8 @@ class _Folder:
             if results is None:
                 return None
             per_model.append(results)
-        if len(self._models) > 1 and node.output[0] in self._empty and node.input[0] not in self._empty:
+        is_made_empty = node.output[0] in self._empty and any(name not in self._empty for name in node.input[:1])
+        if len(self._models) > 1 and is_made_empty:
             self._check_empty(node)
         per_output = [list(arrays) for arrays in zip(*per_model, strict=True)]
         if not all(map(_is_known, per_output)):

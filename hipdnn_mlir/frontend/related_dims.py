@@ -14,8 +14,8 @@ from ..dynamic.input_sizes import InputSizes
 from ..dynamic.solver import Solver
 from ..ops.evaluate import Array
 from ..ops.strides import Dims
-from .prepare import slim_models
-from .shape_inference import PartialDims, SizesContradictError, attributes_of, unknown_results
+from .multiples import clash, with_multiples
+from .shape_inference import PartialDims, SizesContradictError, attributes_of
 from .sizes.samples import samples_for
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def related(
     where: str = "model",
     external: Mapping[str, Array] | None = None,
 ) -> InputSizes:
-    """A model's sizes where each that its operators fix is a number, or an expression of others.
+    """A model's sizes where each that its operators fix is a number, or an expression of others; else with what they are multiples of.
 
     Before: x[n, k] times w[64, 8], mask[t] added to concat(past[p], new[s]). After: k is 64, t is p + s.
 
@@ -49,7 +49,7 @@ def related(
         symbol, size = found
         logger.info("%r is not open: the model's operators fix it, or relate it to other dimensions", symbol)
         sizes = sizes.replaced(symbol, size)
-    return sizes
+    return with_multiples(proto, sizes, where, external)
 
 
 def _relation(
@@ -63,13 +63,13 @@ def _relation(
     points = next(iter(samples_for(proto, sizes))).points
     known: list[SizesContradictError] = []
     for point in points:
-        clash = _clash(proto, sizes.at(point), where, external)
-        if clash is None:
+        refused = clash(proto, sizes.at(point), where, external)
+        if refused is None:
             return None
-        known.append(clash)
-    if len({(clash.node.op_type, clash.node.name) for clash in known}) > 1:
+        known.append(refused)
+    if len({(refused.node.op_type, refused.node.name) for refused in known}) > 1:
         return None
-    columns = [list(differing(clash)) for clash in known]
+    columns = [list(differing(refused)) for refused in known]
     if len({len(column) for column in columns}) > 1:
         return None
     for pairs in zip(*columns, strict=True):
@@ -77,17 +77,6 @@ def _relation(
         found = _solved(sizes.table, points, promised, a, b)
         if found is not None:
             return found
-    return None
-
-
-def _clash(
-    proto: onnx.ModelProto, dims: Mapping[str, Dims], where: str, external: Mapping[str, Array] | None
-) -> SizesContradictError | None:
-    try:
-        (slim,) = slim_models(proto, [dims], where, external)
-        unknown_results(slim.model, where)
-    except SizesContradictError as error:
-        return error
     return None
 
 
@@ -118,15 +107,15 @@ def _solved(
 # -- which sizes an operator wants equal ----------------------------------------------------------------------------------------------
 
 
-def differing(clash: SizesContradictError) -> Iterator[tuple[int, int]]:
+def differing(refused: SizesContradictError) -> Iterator[tuple[int, int]]:
     """The sizes of a node's operands that it needs to be equal, and that differ.
 
     Args:
-        clash: the node that refuses its operands.
+        refused: the node that refuses its operands.
     """
-    node = clash.node
-    operands = [clash.dims[name] for name in node.input if name in clash.dims]
-    pairs = _reshaped(operands[0], clash.shape) if node.op_type == "Reshape" else _wanted(node, operands)
+    node = refused.node
+    operands = [refused.dims[name] for name in node.input if name in refused.dims]
+    pairs = _reshaped(operands[0], refused.shape) if node.op_type == "Reshape" else _wanted(node, operands)
     for a, b in pairs:
         if a is not None and b is not None and a != b:
             yield a, b

@@ -79,11 +79,13 @@ def perform_here(request: Request) -> dict[str, Any]:
 
 def _described(error: Exception, request: Request | None, descriptors: Sequence[int]) -> dict[str, Any]:
     known = as_package_error(error, request, descriptors)
-    kind = "defect" if isinstance(known, PassError) and known is not error else type(known).__name__
+    is_defect = isinstance(known, PassError) and known is not error
     if request is not None:
         known = with_reproducer(known, request, descriptors)
     detail = known.detail[-_DETAIL_LIMIT_CHARS:] if isinstance(known, PassError) else ""
-    return {"kind": kind, "message": str(known), "detail": detail, **known.to_dict()}
+    described = known.to_dict()  # whose name of the error is the public one
+    kind = "defect" if is_defect else described["error"]
+    return {"kind": kind, "message": str(known), "detail": detail, **described}
 
 
 class _Forward(logging.Handler):

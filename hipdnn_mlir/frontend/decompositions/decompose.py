@@ -92,7 +92,7 @@ class _Decomposer:
         del result.graph.node[:]
         result.graph.node.extend(self._nodes)
         if all(entry.domain != HIPDNN_DOMAIN for entry in self._imports) and any(
-            node.domain == HIPDNN_DOMAIN for node in self._nodes
+            node.domain == HIPDNN_DOMAIN for node in all_nodes(result.graph)
         ):
             result.opset_import.append(onnx.helper.make_opsetid(HIPDNN_DOMAIN, 1))
         used = {name for node in all_nodes(result.graph) for name in node.input}

@@ -1,6 +1,7 @@
 """The sizes at which a model with dynamic dimensions is compiled, to see how its program depends on them (adr/0008)."""
 
 import math
+import operator
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 import onnx
 
 from ...dynamic.input_sizes import InputSizes
+from ..subgraphs import all_nodes
 from .windows import WINDOWED
 
 LOW, HIGH = 3, 4
@@ -33,7 +35,9 @@ class Samples:
     held_out: tuple[int, ...]
 
 
-def samples(count: int, *, has_windows: bool, has_caches: bool = False, beyond: int = 0) -> Iterator[Samples]:
+def samples(
+    count: int, *, has_windows: bool, has_caches: bool = False, beyond: int = 0, unit: int = 1
+) -> Iterator[Samples]:
     """Sets of sample points, to be tried in order until the model accepts one.
 
     A point has one value per symbol: different primes, all times 1, 2, 3 or 4. So sizes computed from different symbols differ, and a
@@ -44,13 +48,14 @@ def samples(count: int, *, has_windows: bool, has_caches: bool = False, beyond: 
         has_windows: whether the model has convolutions or pools, which make sizes small.
         has_caches: whether the model has buffers that hold what is valid or more: which of two sizes is the larger differs between points.
         beyond: gives one set alone, of sizes larger than this and further apart, so that their quotients differ, too.
+        unit: what sizes are multiplied by afterwards at most: large ones become no larger by it.
     """
     factors = _FACTORS[: LOW if count == 1 else HIGH]
     if beyond:
-        yield _beyond(beyond, factors, count, is_falling=has_caches)
+        yield _beyond(-(-beyond // unit), factors, count, is_falling=has_caches)
         return
     if has_windows:
-        columns = [_varied(len(factors) + 1, seed) for seed in range(count)]
+        columns = [_varied(len(factors) + 1, seed, unit) for seed in range(count)]
         *points, held_out = zip(*columns, strict=True)
         yield Samples(points, held_out)
     for about in _ABOUT:
@@ -63,9 +68,16 @@ def samples(count: int, *, has_windows: bool, has_caches: bool = False, beyond: 
 
 def samples_for(proto: onnx.ModelProto, sizes: InputSizes, beyond: int = 0) -> Iterator[Samples]:
     """Sets of sample points for a model's symbols, to be tried in order; with `beyond` one of sizes that are larger."""
-    has_windows = any(node.op_type in WINDOWED for node in proto.graph.node)
+    has_windows = any(node.op_type in WINDOWED for node in all_nodes(proto.graph))
     has_caches = any(node.op_type in CACHED for node in proto.graph.node)
-    return samples(len(sizes.table.symbols), has_windows=has_windows, has_caches=has_caches, beyond=beyond)
+    count, units = len(sizes.table.symbols), sizes.units
+
+    def multiplied(point: Sequence[int]) -> tuple[int, ...]:
+        return tuple(map(operator.mul, units, point))
+
+    unit = max(units, default=1)
+    for chosen in samples(count, has_windows=has_windows, has_caches=has_caches, beyond=beyond, unit=unit):
+        yield Samples([*map(multiplied, chosen.points)], multiplied(chosen.held_out))
 
 
 def _beyond(number: int, factors: Sequence[int], count: int, *, is_falling: bool) -> Samples:
@@ -84,12 +96,14 @@ def _beyond(number: int, factors: Sequence[int], count: int, *, is_falling: bool
     return Samples([*kept, multiples], last)
 
 
-def _varied(count: int, seed: int) -> list[int]:
+def _varied(count: int, seed: int, unit: int) -> list[int]:
     """Sizes that strides of 2, one after the other, halve evenly at some points and unevenly at others."""
     rng = random.Random(seed)  # noqa: S311 - the same ones each time
+    low, high = (limit // unit for limit in _IMAGES)
+    halvings = max(_HALVINGS - unit.bit_length() + 1, 2)
     while True:
-        sizes = rng.sample(range(*_IMAGES), count)
-        bits = [{(size - less) >> level & 1 for size in sizes[:-1]} for level in range(_HALVINGS) for less in (0, 1)]
+        sizes = rng.sample(range(low, high), count)
+        bits = [{(size - less) >> level & 1 for size in sizes[:-1]} for level in range(halvings) for less in (0, 1)]
         if all(len(seen) == 2 for seen in bits):
             return sizes
 

@@ -2,7 +2,7 @@
 
 import ast
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,18 +76,26 @@ class Expressions:
         return self._enter((name, a, b))
 
     def _enter(self, entry: tuple[Any, ...]) -> Ref:
-        if entry not in self.entries:
+        try:
+            return Ref(self.entries.index(entry))
+        except ValueError:
             self.entries.append(entry)
-        return Ref(self.entries.index(entry))
+            return Ref(len(self.entries) - 1)
 
-    def value(self, size: Size, symbols: Sequence[int]) -> int:
-        """A size where the symbols have the given values."""
-        values: dict[Size, int] = {}
+    def value(self, size: Size, symbols: Sequence[int], found: dict[Size, int] | None = None) -> int:
+        """A size where the symbols have the given values.
+
+        Args:
+            size: a number, or an expression of this table.
+            symbols: a value per symbol.
+            found: values of entries at these symbols, from earlier calls; gets more.
+        """
+        values: dict[Size, int] = {} if found is None else found
 
         def known(operand: Size) -> int:
             return operand if isinstance(operand, int) else values[operand]
 
-        for entry in self._needed(size):
+        for entry in self._needed(size, values):
             match self.entries[entry.index]:
                 case ("symbol", int(number)):
                     values[entry] = symbols[number]
@@ -98,21 +106,19 @@ class Expressions:
     def names(self, size: Size, but: Size | None = None) -> set[str]:
         """The symbols that a size is computed from; those of the entry `but` do not count."""
         found: set[str] = set()
-        for entry in self._needed(size, but):
+        for entry in self._needed(size, () if but is None else (but,)):
             match self.entries[entry.index]:
                 case ("symbol", int(number)) if entry != but:
                     found.add(self.symbols[number])
         return found
 
-    def _needed(self, size: Size, but: Size | None = None) -> list[Ref]:
-        """The entries that a size is computed from, each behind its operands, which are left out for the entry `but`."""
+    def _needed(self, size: Size, known: Collection[Size]) -> list[Ref]:
+        """The entries that a size is computed from, each behind its operands; those that are known are left out, with theirs."""
 
         def operands(entry: Ref) -> list[Ref]:
-            if entry == but:
-                return []
-            return [operand for operand in self.entries[entry.index][1:] if isinstance(operand, Ref)]
+            return [part for part in self.entries[entry.index][1:] if isinstance(part, Ref) and part not in known]
 
-        return operands_first(size, operands) if isinstance(size, Ref) else []
+        return operands_first(size, operands) if isinstance(size, Ref) and size not in known else []
 
     def to_list(self) -> list[list[Any]]:
         """The table as JSON."""
