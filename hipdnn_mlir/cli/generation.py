@@ -122,7 +122,8 @@ def _prompts(given: SimpleNamespace) -> list[str]:
     prompts = [*given.prompts]
     if given.prompt_file is not None:
         try:
-            lines = given.prompt_file.read_text(encoding="utf-8").splitlines()
+            # Lines as other tools count them: splitlines() would part them at U+2028 and other separators, too.
+            lines = given.prompt_file.read_text(encoding="utf-8-sig").split("\n")
         except UnicodeDecodeError as error:
             raise ModelError(f"not UTF-8: {error}", where=str(given.prompt_file)) from error
         prompts += [line for line in lines if line.strip()]

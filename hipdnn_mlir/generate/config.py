@@ -177,7 +177,7 @@ def read_object(path: Path) -> ConfigObject:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"not JSON: {error}", where=str(path)) from error
     return ConfigObject(data, str(path))
 

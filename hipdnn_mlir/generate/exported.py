@@ -83,6 +83,11 @@ def _check(model: Path, inputs: Mapping[str, Any], outputs: set[str], caches: Se
         got = ", ".join([*(f"{name} as well" for name in unknown), *(f"no {name}" for name in missing)])
         hint = "export it for text-generation-with-past"
         raise ModelError("other inputs", where=str(model), expected=expected, got=got, hint=hint)
+    for name, _ in caches:
+        dims = inputs[name].type.tensor_type.shape.dim
+        if len(dims) != 4:
+            got, expected = f"{len(dims)} dims", "[batch, heads, rows, head size]"
+            raise ModelError(f"a cache of another form: '{name}'", where=str(model), expected=expected, got=got)
     for name in (_LOGITS, *(present for _, present in caches)):
         if name not in outputs:
             raise ModelError(f"no output '{name}'", where=str(model), hint="export it for text-generation-with-past")

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import hipdnn_mlir
 from generation.conftest import Exported, change_config
-from hipdnn_mlir.cli import commands
+from hipdnn_mlir.cli import commands, generation
 from hipdnn_mlir.cli.generation import SIDE_BY_SIDE, Shown
 from hipdnn_mlir.generate import TextGenerator, Token
 from hipdnn_mlir.service.request import Request
@@ -110,6 +111,13 @@ def test_several_texts_follow_each_other(run: Run, llama: Path, compiled: Path, 
     file = tmp_path / "prompts.txt"
     file.write_text(f"{PROMPTS[0]}\n\n{PROMPTS[1]}\n", encoding="utf-8")
     assert run("--prompt-file", file, "--max-new-tokens", 10)[:2] == (0, want)
+
+
+def test_a_line_of_a_file_is_a_prompt_whatever_is_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "prompts.txt"
+    file.write_bytes("\ufeffone\u2028 and\x0c more\r\n\r\ntwo\x85".encode())
+    given = SimpleNamespace(prompts=["zero"], prompt_file=file)
+    assert generation._prompts(given) == ["zero", "one\u2028 and\x0c more", "two\x85"]
 
 
 def test_more_prompts_than_have_a_cache_each_share_pages(

@@ -70,8 +70,9 @@ def test_a_wrong_configuration_is_refused(llama: Path, path: tuple[str, ...], va
 
 
 def test_a_configuration_that_is_no_json_is_refused(llama: Path) -> None:
-    (llama / "genai_config.json").write_text("{")
-    assert "genai_config.json: not JSON" in _error(lambda: read_config(llama))
+    for text in ("{", "[" * 100_000):
+        (llama / "genai_config.json").write_text(text)
+        assert "genai_config.json: not JSON" in _error(lambda: read_config(llama))
 
 
 @pytest.mark.parametrize(("given", "want"), [(7, {7}), ([7, 8], {7, 8}), (None, set())])

@@ -191,6 +191,14 @@ def test_a_model_without_caches_or_with_other_inputs_is_refused(tmp_path: Path) 
     folder = _folder(tmp_path / "model", model)
     with pytest.raises(ModelError, match=r"other inputs: expected input_ids.*got encoder_hidden_states as well"):
         read_folder(folder)
+    model = growing_model(layers=1)
+    model.graph.input[-1].type.tensor_type.ClearField("shape")
+    onnx.save(model, folder / "model.onnx")
+    message = (
+        r"a cache of another form: 'past_key_values.0.value': expected \[batch, heads, rows, head size\], got 0 dims"
+    )
+    with pytest.raises(ModelError, match=message):
+        read_folder(folder)
     (folder / "model.onnx").unlink()
     with pytest.raises(ModelError, match=r"no model: expected one ONNX file, as model.onnx, got none"):
         read_folder(folder)
