@@ -430,3 +430,13 @@ def test_output_arrays_are_checked_against_the_sizes_of_the_run() -> None:
     np.testing.assert_array_equal(out, np.maximum(floats(2, 3), 0))
     with pytest.raises(ModelError, match=r"'y': wrong array: expected f32\[4,3\], got f32\[2,3\]"):
         session.run(None, {"x": floats(4, 3)}, out={"y": out})
+
+
+def test_one_row_is_scaled_by_its_extremes_as_several_are() -> None:
+    """The sample sizes have several rows, of which the engine takes longer ones than where there is one alone."""
+    scaled = model("""scaled (float[n,40000] x) => (float[n,40000] y) {
+        one = Constant<value_ints=[1]>() low = ReduceMin(x, one) high = ReduceMax(x, one)
+        range = Sub(high, low) moved = Sub(x, low) y = Div(moved, range) }""")
+    session = hipdnn_mlir.compile(scaled).session()
+    for rows in (1, 2):
+        check(scaled, session, {"x": floats(rows, 40000)})

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from hipdnn_mlir_runtime.abi import Attribute, Reduce
 from hipdnn_mlir_runtime.abi import Descriptor as D
 from hipdnn_mlir_runtime.dtypes import F32
 from hipdnn_mlir_runtime.errors import DeviceError, ProgramError
 
 from ..ops.graph import Graph
 from ..ops.kernels import Kernel
-from .rules import ANCHORS, BACKWARD_DATA, CONVOLUTION, LAYER_NORM, RESAMPLE
+from .rules import ANCHORS, BACKWARD_DATA, CONVOLUTION, LAYER_NORM, POINTWISE, REDUCTION, RESAMPLE
 from .target import CPU_CORE, CostModel, Engine, Rates, Target
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 CUSTOM_OP_ENGINE = "HOST_CUSTOM_OP_ENGINE"
 _CUSTOM_OP = [D.OPERATION_CUSTOM_OP_DESCRIPTOR_EXT]
+_ROWWISE_ENGINE = "HOST_ROWWISE_ENGINE"
+_LONGEST_ROW = 32768
+"""Elements. A single row with more is faster in parts: its extremes by themselves, on all threads, and then what reads them."""
 _MOST_ANSWERS = 16384
 
 
@@ -138,7 +142,25 @@ class HostTarget(Target):
     def _is_slow(self, graph: Graph) -> bool:
         first, *rest = graph.nodes
         is_long = first.type in ANCHORS and len(rest) > self.most_steps
-        return is_long or (bool(rest) and any(node.type in self.alone for node in graph.nodes))
+        is_with_others = bool(rest) and any(node.type in self.alone for node in graph.nodes)
+        return is_long or is_with_others or _is_one_long_row(graph)
+
+
+def _is_one_long_row(graph: Graph) -> bool:
+    """Whether extremes of all of a long tensor are spread back over it, as where it is quantized dynamically.
+
+    Sums are no matter of this: they are parts of norms, which are one operator.
+    """
+    folds = [node for node in graph.nodes if node.type == REDUCTION]
+    sizes = {index: math.prod(tensor.dims) for index, tensor in enumerate(graph.tensors)}
+    return (
+        bool(folds)
+        and max(sizes.values()) > _LONGEST_ROW
+        and all(sizes[index] == 1 for node in folds for index in node.outputs.values())
+        and all(node.get(Attribute.REDUCTION_OPERATOR) in (Reduce.MIN, Reduce.MAX) for node in folds)
+        and all(node.type in (POINTWISE, REDUCTION) for node in graph.nodes)
+        and ask(graph).engines[:1] == (_ROWWISE_ENGINE,)
+    )
 
 
 HOST_TIME_SHARE = 0.9

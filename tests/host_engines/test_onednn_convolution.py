@@ -55,6 +55,8 @@ FORWARD = [
     Case((2, 24, 15, 15), (48, 1, 3, 3), (1, 1), (1, 1, 1, 1), groups=24),
     Case((2, 32, 14, 14), (64, 8, 3, 3), (1, 1), (1, 1, 1, 1), groups=4),
     Case((1, 16, 20, 18), (24, 16, 3, 3), (1, 2), (4, 0, 0, 3), (2, 3)),
+    Case((2, 16, 50, 1), (24, 16, 5, 1), (2, 1), (4, 0, 0, 0)),
+    Case((2, 16, 50, 1), (16, 1, 5, 1), (1, 1), (1, 0, 2, 0), (2, 1), groups=16),
     Case((2, 16, 50), (24, 16, 5), (1,), (4, 0)),
     Case((2, 16, 50), (16, 1, 5), (3,), (1, 2), (2,), groups=16),
     Case((1, 8, 6, 9, 10), (12, 8, 3, 2, 3), (1, 2, 1), (1, 0, 1, 0, 1, 1)),
@@ -65,6 +67,7 @@ TRANSPOSED = [
     Case((2, 32, 7, 7), (32, 8, 3, 3), (2, 2), (1, 1, 1, 1), groups=2, output_padding=(1, 1)),
     Case((1, 12, 7, 9), (12, 1, 3, 3), (2, 1), (0, 1, 1, 0), groups=12),
     Case((1, 16, 7, 7), (16, 5, 3, 3), (1, 1), (2, 2, 2, 2), (2, 2)),
+    Case((1, 32, 14, 1), (32, 16, 4, 1), (2, 1), (1, 0, 0, 0)),
     Case((1, 32, 14), (32, 16, 4), (2,), (1, 1)),
     Case((1, 8, 3, 4, 5), (8, 4, 3, 3, 3), (2, 2, 2), (1, 1, 1, 1, 1, 1)),
 ]
@@ -152,6 +155,31 @@ def test_steps_that_cannot_be_fused_follow_as_primitives() -> None:
     plan.execute()
     assert_close(y, np.tanh(expected * image))
     assert "ref" not in plan.describe()
+
+
+def test_images_of_one_column_are_computed_as_rows_with_their_epilogue() -> None:
+    """Several pixels at once, by the kernel that images of one row have; what is read behind it lies as it did."""
+    case = Case((2, 24, 40, 1), (32, 24, 3, 1), (1, 1), (1, 0, 1, 0))
+    x, w = case.arrays()
+    expected = case.reference(x, 0.1 * w)
+    rng = np.random.default_rng(0)
+    bias, image = rng.standard_normal((1, 32, 1, 1), np.float32), rng.standard_normal((1, 1, 40, 1), np.float32)
+    described = []
+    for axes in ((0, 1, 2, 3), (0, 1, 3, 2)):
+        graph = AnchorGraph()
+        value = graph.virtual(expected.transpose(axes).shape)
+        pads = case.pads if axes[2] == 2 else (0, 1, 0, 1)
+        first, taps = (stored(array.transpose(axes), "channels_last") for array in (x, 0.1 * w))
+        graph.convolution(graph.tensor(first), graph.tensor(np.ascontiguousarray(taps)), value, (1, 1), pads, (1, 1))
+        for mode, term in ((Pointwise.ADD, bias), (Pointwise.MUL, image)):
+            value = graph.then(mode, value, graph.tensor(np.ascontiguousarray(term.transpose(axes))))
+        y = channels_last(np.zeros_like(expected.transpose(axes)))
+        graph.then(Pointwise.RELU_FWD, value, out=graph.tensor(y))
+        plan = graph.plan(ONEDNN)
+        plan.execute()
+        assert_close(y.transpose(axes), np.maximum((expected + bias) * image, 0))
+        described.append(plan.describe())
+    assert described[0] == described[1]
 
 
 def test_several_threads_may_execute_one_plan() -> None:

@@ -153,9 +153,31 @@ FusedPrimitive choose(const Problem& p, const std::vector<EpilogueStep>& steps, 
   return best;
 }
 
+/// Whether images are columns, of one pixel in each row, and filters too. oneDNN computes several pixels of a row at once.
+bool has_columns(const Graph& graph, const Convolution& c) {
+  const auto is_column = [&](int t) { return graph.tensor(t).dims[3] == 1; };
+  return std::ranges::all_of(graph.tensors, [](const Tensor& tensor) { return tensor.dims.size() == 4; }) && is_column(c.x) && is_column(c.w) &&
+         is_column(c.y) && graph.tensor(c.y).dims[2] > 1;
+}
+
+/// The graph with columns for rows, and rows for columns.
+Graph turned(Graph graph) {
+  for (Tensor& tensor : graph.tensors) {
+    std::swap(tensor.dims[2], tensor.dims[3]);
+    std::swap(tensor.strides[2], tensor.strides[3]);
+  }
+  for (const auto name : {HIPDNN_ATTR_CONVOLUTION_FILTER_STRIDES, HIPDNN_ATTR_CONVOLUTION_DILATIONS, HIPDNN_ATTR_CONVOLUTION_PRE_PADDINGS,
+                          HIPDNN_ATTR_CONVOLUTION_POST_PADDINGS}) {
+    auto& numbers = std::get<std::vector<std::int64_t>>(graph.nodes[0].attributes.at(name));
+    std::swap(numbers[0], numbers[1]);
+  }
+  return graph;
+}
+
 std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options, bool transposed) {
-  PlanBuilder builder(graph, options);
   const Convolution c = read(graph, transposed);
+  if (has_columns(graph, c)) return build(turned(graph), options, transposed);
+  PlanBuilder builder(graph, options);
   const Epilogue epilogue = std::get<Epilogue>(read_epilogue(graph, 0, c.y));
   const Tensor& result = graph.tensor(epilogue.result);
   const auto [bias, steps] = split_bias(graph, result, 1, epilogue.steps);

@@ -14,32 +14,8 @@ namespace {
 /// Above this the rows no longer stay in any cache and the memory would be per thread.
 constexpr std::int64_t max_scratch_bytes = std::int64_t{64} << 20;
 
-/// A single row longer than this runs faster in parts: reductions by themselves, on all threads, and then what reads their results.
-constexpr std::int64_t longest_single_row = 32768;
-
-/// Whether the graph is made of operators that can be in graphs of their own: extremes of a tensor and what becomes of them, as where it is
-/// quantized dynamically. Sums are parts of norms, which are one operator.
-bool can_be_split(const Graph& graph) {
-  return std::ranges::all_of(graph.nodes, [](const Node& node) {
-    if (node.type != HIPDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR) return node.type == HIPDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
-    const auto fold = node.integer(HIPDNN_ATTR_REDUCTION_OPERATOR);
-    return fold == HIPDNN_REDUCE_TENSOR_MIN || fold == HIPDNN_REDUCE_TENSOR_MAX;
-  });
-}
-
-std::int64_t row_count(const RowProgram& program) {
-  std::int64_t rows = 1;
-  for (std::size_t axis = 0; axis < program.extents.size(); ++axis) {
-    if ((program.reduced >> axis & 1) == 0) rows *= program.extents[axis];
-  }
-  return rows;
-}
-
 RowProgram prepared_rows(const Graph& graph) {
   RowProgram program = lower_rowwise(graph);
-  if (program.fold_count() > 0 && row_count(program) == 1 && program.size() > longest_single_row && can_be_split(graph)) {
-    throw Refusal(text("one row of ", program.size(), " elements, more than ", longest_single_row, "; its reductions run by themselves"));
-  }
   if (program.fold_count() == 1 && !program.broadcasts_back()) {
     throw Refusal("one reduction with nothing spread back over its axes; HOST_REDUCTION_ENGINE takes it");
   }
