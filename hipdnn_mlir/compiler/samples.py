@@ -46,8 +46,11 @@ def at_samples(source: Source[Prepared], sizes: InputSizes, use: Callable[[Seque
         except (ModelError, UnsupportedError) as error:
             told = sizes.meaning(chosen.points[error.sample])
             if not _is_of_sizes(error):
-                if _has_numbers(error):
-                    error.hint = "; ".join(filter(None, (told, error.hint)))
+                if not _has_numbers(error):
+                    raise
+                if failure is not None:  # these sizes may be too small for what larger ones were refused for
+                    raise failure from error
+                error.hint = "; ".join(filter(None, (told, error.hint)))
                 raise
             if not _is_of_data(error):
                 error.hint = f"{told}; give sizes that are fixed or equal with --shape"
