@@ -49,7 +49,8 @@ OPEN = {"input_length": (9, 14, 5), "samples": (16000, 24000, 8000), "image_widt
 """Sizes of dimensions by name; others are 1, 2 and 3."""
 SCALARS = {"sr": 16000, "fmin": 46.875, "fmax": 2093.75}
 """Inputs without dims."""
-LEAST_ROWS = 20
+MOST_INTEGER = 20
+"""Integers of inputs are below: tables have as many rows, or more."""
 TYPES = {"float": np.float32, "int64": np.int64, "int32": np.int32}
 
 
@@ -100,7 +101,7 @@ def feeds_of(model: str, session: ort.InferenceSession, turn: int) -> dict[str, 
         elif dtype is np.float32:
             feeds[port.name] = rng.random(dims, np.float32)
         else:
-            feeds[port.name] = rng.integers(0, LEAST_ROWS, dims).astype(dtype)
+            feeds[port.name] = rng.integers(0, MOST_INTEGER, dims).astype(dtype)
     return feeds
 
 

@@ -108,7 +108,7 @@ class Expressions:
         found: set[str] = set()
         for entry in self._needed(size, () if but is None else (but,)):
             match self.entries[entry.index]:
-                case ("symbol", int(number)) if entry != but:
+                case ("symbol", int(number)):
                     found.add(self.symbols[number])
         return found
 
