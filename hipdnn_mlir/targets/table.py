@@ -4,6 +4,7 @@ The host's library is asked what it takes. What a GPU's libraries take is stated
 building the plan is the real test.
 """
 
+import re
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -206,6 +207,19 @@ _WITH_TF32 = {name + TF32: _cudnn(name, tf32=True) for name in NVIDIA}
 _WITH_FUSILLI = {name + FUSILLI: _rocm(name, fusilli=True) for name in AMD}
 
 
+def _other_gpu(name: str) -> str:
+    """What to do with a GPU of an architecture that no target is of: in ONNX Runtime its name comes from the device."""
+    base, modes, _ = name.partition(":")
+    if modes and base in AMD:
+        return f"write {base}, without modes"
+    if not re.fullmatch(r"gfx[0-9a-f]+|sm_\d+", base):
+        return ""
+    older = [target for target in NVIDIA if name.startswith("sm_") and int(target[3:]) < int(name[3:])]
+    if older:
+        return f"a GPU of {name} runs programs for {older[-1]}"
+    return f"there is no code for {name}: run on the CPU, target 'host' or the provider's device of the CPU"
+
+
 def find_target(name: str) -> Target:
     """The target of a name, with FUSILLI behind it, and TF32, which changes nothing where there is none.
 
@@ -216,5 +230,5 @@ def find_target(name: str) -> Target:
     known = TARGETS | _WITH_FUSILLI
     if plain not in known:
         listed = f"{', '.join(TARGETS)}, or one of AMD's with {FUSILLI} behind it"
-        raise ModelError(f"unknown target {name!r}: expected one of {listed}")
+        raise ModelError(f"unknown target {name!r}: expected one of {listed}", hint=_other_gpu(plain))
     return _WITH_TF32.get(name, known[plain])

@@ -152,7 +152,7 @@ def _fused_conv(draw: Draw, op: str) -> Call:
 def _conv_transpose(draw: Draw, op: str) -> Call:
     dtype = one_of(draw, *MATMUL_FLOATS)
     spatial, kernel = _spatial(draw)
-    attributes, _ = _windows(draw, spatial, kernel)
+    attributes, reach = _windows(draw, spatial, kernel)
     groups, each, makes = one_of(draw, 1, 1, 2), one_of(draw, 1, 2, 3), one_of(draw, 1, 2, 3)
     sizes = [draw(st.integers(3, 6)) for _ in kernel]
     operands = [array_of(draw, dtype, (draw(st.integers(1, 2)), groups * each, *sizes))]
@@ -161,6 +161,9 @@ def _conv_transpose(draw: Draw, op: str) -> Call:
         operands.append(array_of(draw, dtype, (groups * makes,)))
     if "pads" in attributes and draw(st.booleans()):
         attributes["output_padding"] = [draw(st.integers(0, stride - 1)) for stride in attributes["strides"]]
+    elif draw(st.booleans()):  # sizes that cut up to 3 elements, in which ONNX leaves `pads` out of account
+        full = [(n - 1) * by + k for n, by, k in zip(sizes, attributes["strides"], reach, strict=True)]
+        attributes["output_shape"] = [max(1, size - draw(st.integers(0, 3))) for size in full]
     return Call(op, operands, {**attributes, "group": groups}, opset=_opset(operands), loose=LOOSE)
 
 

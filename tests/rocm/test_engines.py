@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -306,9 +307,20 @@ def test_engines_have_the_names_that_hipdnn_registers(target: str) -> None:
         assert libraries - {FUSILLI_ENGINE} <= ENGINE_NAMES
 
 
-def test_an_unknown_addition_to_a_target_is_an_error() -> None:
-    with pytest.raises(ModelError, match=r"unknown target 'sm_90\+fusilli': expected one of host, sm_80"):
-        find_target("sm_90+fusilli")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("sm_90+fusilli", "behind it$"),
+        ("gfx942:sramecc+:xnack-", "; write gfx942, without modes$"),
+        ("gfx1036", "; there is no code for gfx1036: run on the CPU, target 'host' or the provider's device of"),
+        ("sm_89", "; a GPU of sm_89 runs programs for sm_80$"),
+        ("sm_120", "; a GPU of sm_120 runs programs for sm_90$"),
+        ("sm_75", "; there is no code for sm_75: "),
+    ],
+)
+def test_an_unknown_target_is_an_error_that_says_what_to_do(name: str, hint: str) -> None:
+    with pytest.raises(ModelError, match=f"unknown target '{re.escape(name)}': expected one of host, sm_80.*{hint}"):
+        find_target(name)
 
 
 @pytest.mark.parametrize("target", ["gfx942", "gfx942+fusilli"])

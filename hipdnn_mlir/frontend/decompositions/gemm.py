@@ -70,7 +70,7 @@ def fused_gemm(call: Call) -> Sequence[str | None]:
 
 @decomposes("ConvTranspose")
 def conv_transpose(call: Call) -> Sequence[str | None] | None:
-    """ConvTranspose with other borders at the end than at the start: without any, and cut.
+    """ConvTranspose with other borders at the end than at the start, or with a size that it cuts: without any, and cut.
 
     Source: ONNX, ConvTranspose-11.
     """
@@ -79,8 +79,9 @@ def conv_transpose(call: Call) -> Sequence[str | None] | None:
     auto_pad = call.attr("auto_pad", "NOTSET")
     pads = call.attr("pads", [0] * (2 * spatial))
     before, after = pads[:spatial], pads[spatial:]
+    stated = call.attr("output_shape")
     is_same = auto_pad in ("SAME_UPPER", "SAME_LOWER")
-    if call.attr("output_shape") or auto_pad == "VALID" or (list(before) == list(after) and not is_same):
+    if not stated and (auto_pad == "VALID" or (list(before) == list(after) and not is_same)):
         return None
     strides, dilations, grown = (call.attr(name, [one] * spatial) for name, one in _TRANSPOSED)
     inner, outer = ([call.size(name, 2 + axis) for axis in range(spatial)] for name in (x, w))
@@ -88,8 +89,9 @@ def conv_transpose(call: Call) -> Sequence[str | None] | None:
         strides[axis] * (inner[axis] - 1) + grown[axis] + dilations[axis] * (outer[axis] - 1) + 1
         for axis in range(spatial)
     ]
-    if is_same:
-        extra = [sizes[axis] - inner[axis] * strides[axis] for axis in range(spatial)]
+    if is_same or stated:
+        wanted = stated or [inner[axis] * strides[axis] for axis in range(spatial)]
+        extra = [size - want for size, want in zip(sizes, wanted, strict=True)]
         smaller, larger = [total // 2 for total in extra], [total - total // 2 for total in extra]
         before, after = (smaller, larger) if auto_pad == "SAME_UPPER" else (larger, smaller)
     if min((*before, *after)) < 0:

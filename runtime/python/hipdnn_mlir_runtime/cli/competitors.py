@@ -55,7 +55,7 @@ Prepare = Callable[[Task], list[Competitor]]
 
 
 def _onnxruntime(task: Task) -> list[Competitor]:
-    run = partial(reference_runner("ort", task.model, task.names, task.threads), task.feeds)
+    run = partial(reference_runner("ort", task.model, task.names, task.threads, as_installed=True), task.feeds)
     return [Competitor("ONNX Runtime CPU", run, run())]
 
 

@@ -160,7 +160,9 @@ def _compared(
     return rows
 
 
-def reference_runner(name: str, model: Path, names: Sequence[str], threads: int = 0) -> RunReference:
+def reference_runner(
+    name: str, model: Path, names: Sequence[str], threads: int = 0, *, as_installed: bool = False
+) -> RunReference:
     """Return a function that runs a model elsewhere on the CPU, from inputs by name to outputs.
 
     Args:
@@ -168,14 +170,17 @@ def reference_runner(name: str, model: Path, names: Sequence[str], threads: int 
         model: An ONNX or `.pt2` file.
         names: Outputs to return, in this order.
         threads: Threads of it; 0 for all.
+        as_installed: Whether it may round what the model does not, as it does by itself, where that takes less time.
 
     Raises:
         ModelError: It is not installed, or refuses the model; the function raises it where the inputs are refused.
     """
-    return (pytorch.reference_runner if name == "torch" else _onnxruntime)(model, names, threads)
+    if name == "torch":
+        return pytorch.reference_runner(model, names, threads)
+    return _onnxruntime(model, names, threads, as_installed)
 
 
-def _onnxruntime(model: Path, names: Sequence[str], threads: int) -> RunReference:
+def _onnxruntime(model: Path, names: Sequence[str], threads: int, as_installed: bool) -> RunReference:
     if is_exported(model):
         raise ModelError("ONNX Runtime runs no PyTorch programs", where=str(model), hint="compare with torch")
     try:
@@ -187,6 +192,9 @@ def _onnxruntime(model: Path, names: Sequence[str], threads: int) -> RunReferenc
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors are exceptions
     settings.intra_op_num_threads = threads
+    if not as_installed:
+        # Else a MatMul with weights from DequantizeLinear of 4 bits has its other operand rounded to 8 bits.
+        settings.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     # ONNX Runtime's exceptions share no base class but Exception.
     try:
         session = ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
