@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from torch_mlir import ir
 from torch_mlir.dialects import func, torch
 
-from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, DType
+from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F16, F32, DType
 from hipdnn_mlir_runtime.errors import Reject
 from hipdnn_mlir_runtime.precision import UNCHANGED, find_precision
 
@@ -34,8 +34,8 @@ def convert_precision(module: ir.Operation, *, precision: str = UNCHANGED) -> No
     every float operand but constants is narrow already. A value is cast once, right after it is made, in front of data movement where
     nothing else reads that; constants are cast at compile time. A norm reads either type, keeps its parameters in f32 and writes what
     its readers want. Where layers end in norms (BERT), a sum that norms alone read is f32 and adds what the norm in front wrote in 16 bits:
-    the next norm takes its scale away, so that its rounding does not add up from layer to layer. Inputs and outputs of the model keep
-    their types, as does all that is not f32.
+    the next norm takes its scale away, so that its rounding does not add up from layer to layer. Products of what are integers in the
+    model stay f32: their sums are beyond f16, or exact. Inputs and outputs of the model keep their types, as does all that is not f32.
 
     Before: `%y = torch.aten.mm %x, %w`; `%z = torch.aten.add.Tensor %y, %r, %int1`, all f32.
     After: `%y = torch.aten.mm %x_bf16, %w_bf16 -> bf16`; `%y_f32 = torch.aten.to.dtype %y`; `%z = torch.aten.add.Tensor %y_f32, %r, %int1`.
@@ -106,7 +106,21 @@ class _Conversion:
                 and bool(floats)
                 and all(value in self._is_narrow for value in floats)
             )
-        return row.precision == "narrow" and bool(floats)
+        return row.precision == "narrow" and not all(map(self._is_whole, floats))
+
+    def _is_whole(self, value: ir.Value) -> bool:
+        """Whether an f32 has integers of the model, without what was subtracted from them, such as a zero point; or parts of them."""
+        op = producer(value)
+        if isinstance(op, torch.AtenToDtypeOp):
+            dtype = tensor_type(op.self_.type).dtype
+            return dtype is not BOOL and not dtype.is_float
+        if isinstance(op, torch.AtenSubTensorOp):
+            return all(v in self._constant or self._is_whole(v) for v in (op.self_, op.other))
+        if isinstance(op, torch.AtenMulTensorOp):
+            return self._is_whole(op.self_) and _is_whole_literal(producer(op.other))
+        if op is None or isinstance(op, torch.AtenFloorOp):
+            return op is not None
+        return _moves(op) and self._is_whole(op.operands[0])
 
     def _convert_norm(self, norm: ir.OpView, row: OpRow) -> None:
         """It computes in f32 whatever it reads and writes: neither side needs a cast."""
@@ -207,6 +221,10 @@ class _Conversion:
 
 def _is_scalar_literal(op: ir.OpView | None) -> bool:
     return isinstance(op, torch.ValueTensorLiteralOp) and not tensor_type(op.result.type).dims
+
+
+def _is_whole_literal(op: ir.OpView | None) -> bool:
+    return isinstance(op, torch.ValueTensorLiteralOp) and float(literal_scalar(op) or 0.5).is_integer()
 
 
 def _moves(op: ir.OpView) -> bool:

@@ -156,6 +156,26 @@ def test_f16_program_is_near_onnx_runtime(name: str, target: str, monkeypatch: p
         assert np.linalg.norm(got - want) <= F16_ERROR * np.linalg.norm(want)
 
 
+def test_sums_of_integers_stay_exact_when_the_precision_is_f16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights with a zero point, which no row of the table takes as integers; the sums are beyond f16's 65504."""
+    b, rng = GraphBuilder("integers"), np.random.default_rng(0)
+    sizes = {"x": (1, 8, 6, 6), "a": (40, 600)}
+    feeds = {name: rng.integers(0, 256, dims).astype(np.uint8) for name, dims in sizes.items()}
+    x, a = (b.input(name, dims, TensorProto.UINT8) for name, dims in sizes.items())
+    zeros = b.constant(3, np.uint8), b.constant(7, np.uint8)
+    image = b.op("ConvInteger", x, b.constant(rng.integers(0, 256, (4, 8, 3, 3)), np.uint8), *zeros, pads=[1, 1, 1, 1])
+    weights = b.constant(rng.integers(0, 256, (600, 8)), np.uint8)
+    product = b.op("MatMulInteger", a, weights, *zeros)
+    one, many = b.constant(1, np.float32), b.constant(50000, np.float32)
+    scaled = b.op("QLinearMatMul", a, one, zeros[0], weights, one, zeros[1], many, zeros[1])
+    model = b.model({image: [1, 4, 6, 6], product: [40, 8], scaled: [40, 8]}, dtype=TensorProto.INT32)
+    model.graph.output[2].type.tensor_type.elem_type = TensorProto.UINT8
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    program, modules = compile_for_emulator(model, monkeypatch, target="gfx942", precision="f16")
+    for got, want in zip(run(program, feeds, modules, wave=64), session.run(None, feeds), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_attention_in_the_assembly_kernels_form_is_near_onnx_runtime(
     monkeypatch: pytest.MonkeyPatch, *, is_causal: bool
