@@ -79,7 +79,9 @@ def test_a_slice_that_is_empty_at_all_samples_is_no_constant() -> None:
 
 ROLLED = "a = Slice(x, back, end, first) b = Slice(x, first, back, first) y = Concat<axis=0>(a, b)"
 COUNTED = "n = Squeeze(size) r = Range(low, n, step) y = Gather(x, r)"
+FLOATS = "n = Squeeze(size) f = Cast<to=1>(n) r = Range(low, f, step) i = Cast<to=7>(r) y = Gather(x, i)"
 PADDED = "p = Concat<axis=0>(none, d, first) y = Pad(x, p)"
+TWICE = "s = Cast<to=1>(size) t = Mul(s, two) f = Floor(t) e = Cast<to=7>(f) d = Sub(e, size) " + PADDED
 FILLED = "q = Mod(size, c) e = Sub(c, q) d = Mod(e, c) " + PADDED
 MULTIPLES = (1, 31, 32, 33, 64, 65, 150, 400)
 
@@ -90,6 +92,9 @@ MULTIPLES = (1, 31, 32, 33, 64, 65, 150, 400)
         pytest.param(model(ROLLED, back=[-100], end=[END]), (100, 150), 99, id="rolled"),
         pytest.param(model(COUNTED, low=100, step=1), (100, 150), 99, id="range from 100"),
         pytest.param(model(COUNTED, low=0, step=7), (1, 7, 8, 150), None, id="every seventh"),
+        pytest.param(model(FLOATS, low=np.float32(100), step=np.float32(1)), (100, 150), 99, id="range of floats"),
+        pytest.param(model(FLOATS, low=np.float32(0), step=np.float32(7)), (1, 7, 8, 150), None, id="every seventh float"),
+        pytest.param(model(TWICE, two=np.float32([2]), none=[0, 0]), (1, 31, 150), None, id="twice in floats"),
         pytest.param(model(FILLED, c=[32], none=[0, 0]), MULTIPLES, None, id="filled to 32"),
         pytest.param(model(FILLED, c=[64], none=[0, 0]), MULTIPLES, None, id="filled to 64"),
         pytest.param(
@@ -103,6 +108,13 @@ MULTIPLES = (1, 31, 32, 33, 64, 65, 150, 400)
         pytest.param(model("y, z = Split<axis=0, num_outputs=2>(x)"), (2, 5, 150), None, id="halves"),
         pytest.param(
             model("b = Cast<to=3>(size) f = Cast<to=1>(b) y = Mul(x, f)"), (1, 127), 128, id="a number of 8 bits"
+        ),
+        pytest.param(
+            model("s = Shape(x) b = Cast<to=2>(s) f = Cast<to=1>(b) y = Mul(x, f)", dims="n,2", result="n,2"),
+            (1, 255), 256, id="two numbers of 8 bits"
+        ),
+        pytest.param(
+            model("s = Shape(x) f = Cast<to=1>(s) y = Mul(x, f)", dims="n,2", result="n,2"), (1, 256), None, id="two floats"
         ),
         pytest.param(
             model("d = Sub(size, c) b = Cast<to=9>(d) f = Cast<to=1>(b) y = Mul(x, f)", c=[1]), (2, 150), 1, id="not 0"
@@ -121,8 +133,10 @@ def test_what_depends_on_a_size_holds_beyond_the_samples(
         (model("y = Resize(x, , s)", dims="n,2", s=np.array([0.01, 1], np.float32)), "Resize makes the same of every"),
         (model("y" + "".join(f", o{i}" for i in range(29)) + " = Split<axis=0, num_outputs=30>(x)"), "a quotient of"),
         (model("y = Slice(x, first, size, first, size)"), "a step or an axis that is a dynamic dimension"),
+        (model(FLOATS, low=np.float32(100.5), step=np.float32(1)), "in steps, that are not whole"),
+        (model(FLOATS, low=np.float32(0), step=np.float32(2.5)), "in steps, that are not whole"),
     ],
-    ids=["resize", "split", "step"],
+    ids=["resize", "split", "step", "start of a half", "step of a half"],
 )
 def test_what_is_the_same_at_all_samples_is_no_constant(proto: onnx.ModelProto, message: str) -> None:
     with pytest.raises(DynamicDimensionError, match=message):

@@ -19,7 +19,7 @@ from ..ops.strides import Dims
 from .constant_branches import computes_nothing
 from .onnx_types import BY_ONNX
 from .shape_inference import SizesContradictError, infer_shapes, node_results, static_dims
-from .sizes.cuts import Sampled, cut_facts, untold
+from .sizes.cuts import Sampled, cut_facts, is_whole, untold
 from .sizes.facts import facts_of, orders
 from .sizes.windows import WINDOWED
 from .subgraphs import subgraphs
@@ -291,7 +291,9 @@ def _is_known(arrays: Sequence[Array]) -> bool:
     first = arrays[0]
     if all(array is first or _same(array, first) for array in arrays):
         return True
-    return first.dtype.kind in "iu" and first.size <= MAX_SIZES and all(array.shape == first.shape for array in arrays)
+    if first.size > MAX_SIZES or any(array.shape != first.shape for array in arrays):
+        return False
+    return first.dtype.kind in "iu" or all(map(is_whole, arrays))
 
 
 def _same(a: Array, b: Array) -> bool:

@@ -1,7 +1,7 @@
 """A model made ready for import: upgraded, static dims, constants folded, large initializers taken out."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -118,9 +118,9 @@ def slim_models(
         raise ModelError(
             f"shapes contradict each other: {error}", where=where, hint="run onnx.checker on the model"
         ) from error
-    made = []
+    made, sizes = [], _varying([found.model.graph for found in folded])
     for found, (_, weights), (numbers, refused) in zip(folded, prepared, sizing, strict=True):
-        keep, small = _split_initializers(found.model.graph, MAX_LITERAL_ELEMENTS, {})
+        keep, small = _split_initializers(found.model.graph, MAX_LITERAL_ELEMENTS, {}, sizes)
         del found.model.graph.initializer[:]
         found.model.graph.initializer.extend(keep)
         _add_inputs(found.model.graph, small)
@@ -189,15 +189,23 @@ def _add_inputs(graph: onnx.GraphProto, weights: Weights) -> None:
         )
 
 
+def _varying(graphs: Sequence[onnx.GraphProto]) -> set[str]:
+    """The initializers that are made of dynamic dimensions: graphs at several sizes have others."""
+    if len(graphs) == 1:
+        return set()
+    columns = zip(*([tensor.SerializeToString() for tensor in graph.initializer] for graph in graphs), strict=True)
+    return {t.name for t, stored in zip(graphs[0].initializer, columns, strict=True) if len(set(stored)) > 1}
+
+
 def _split_initializers(
-    graph: onnx.GraphProto, limit: int, external: Mapping[str, Array]
+    graph: onnx.GraphProto, limit: int, external: Mapping[str, Array], sizes: Collection[str] = ()
 ) -> tuple[list[onnx.TensorProto], Weights]:
     """Initializers that stay in the IR (numbers, shapes, axes), and the constants.
 
-    Those are external ones, and floats and bytes of more than `limit` elements.
+    Those are external ones, and floats and bytes of more than `limit` elements, unless they are among `sizes`.
     """
     shape_like = {name for node in graph.node if node.op_type in _SHAPE_LIKE for name in node.input}
-    shape_like |= known_operand_names(graph)
+    shape_like |= known_operand_names(graph) | {*sizes}
     keep, weights = [], {}
     for tensor in graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:

@@ -37,9 +37,9 @@ class Sampled:
     def columns(self, name: str) -> list[Values] | None:
         """Per element of a value the whole numbers at the points; None where these are not known."""
         arrays = self.arrays(name)
-        if arrays is None or any(array.dtype.kind not in "iu" or array.size != arrays[0].size for array in arrays):
+        if arrays is None or not all(is_whole(array) and array.size == arrays[0].size for array in arrays):
             return None
-        return list(zip(*(array.reshape(-1).tolist() for array in arrays), strict=True))
+        return list(zip(*(map(int, array.reshape(-1).tolist()) for array in arrays), strict=True))
 
     def size(self, name: str, axis: int) -> Values | None:
         """A dim of a value at the points."""
@@ -48,6 +48,11 @@ class Sampled:
         if any(shape is None or not -len(shape) <= axis < len(shape) for shape in shapes):
             return None
         return tuple(shape[axis] for shape in shapes if shape is not None)
+
+
+def is_whole(array: Array) -> bool:
+    """Whether elements are whole numbers, whatever their type: exporters make floats of sizes, and ranges of these."""
+    return array.dtype.kind in "iu" or (array.dtype.kind == "f" and bool((array % 1 == 0).all()))
 
 
 def cut_facts(node: onnx.NodeProto, at: Sampled) -> list[Fact]:
@@ -143,6 +148,9 @@ def _spans(node: onnx.NodeProto, at: Sampled) -> Iterator[_Span]:
 def _counted(node: onnx.NodeProto, at: Sampled) -> Iterator[_Span]:
     columns = [at.columns(name) for name in node.input]
     if any(column is None or len(column) != 1 for column in columns):
+        is_known = all(at.arrays(name) is not None for name in node.input)
+        if is_known and any(column and len(set(column[0])) > 1 for column in columns):
+            raise untold(node, "counts to a dynamic dimension from a number, or in steps, that are not whole")
         return
     start, limit, delta = (column[0] for column in columns if column)
     if len(set(start)) == len(set(limit)) == len(set(delta)) == 1:

@@ -1,16 +1,21 @@
 """What holds at the sample points of dynamic dimensions and need not elsewhere: comparisons that a model makes of its own sizes."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 import onnx
 
 from ...dynamic.facts import Arrays, Assumption, Computed, Fact, Values, varies
 from ...ops.evaluate import Array
-from .cuts import untold
+from .cuts import is_whole, untold
 
 _ALL_VARY = frozenset({"Add", "Sub", "Mul", "Neg", "Concat", "Identity", "Shape", "Size"})
 """Operators whose result is a polynomial of what they read, or its parts."""
+_OF_FLOATS = frozenset({"Add", "Sub", "Mul", "Cast", "Floor", "Ceil", "Round"})
+"""Operators that make whole numbers of whole floats."""
+_EXACT = 2**24
+"""Whole numbers that floats of 32 bits have, up to this one."""
 _SMALL = 2
 """Bytes of integers that sizes may be too large for."""
 _FIRST_VARIES = frozenset(
@@ -47,6 +52,8 @@ def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[A
     if not any(map(varies, inputs)):
         return []
     kind = node.op_type
+    if any(arrays[0].dtype.kind == "f" for arrays in inputs if varies(arrays)):
+        return _of_floats(node, inputs, outputs[0])
     if kind == "Cast":
         return _cast(node, inputs[0], outputs[0])
     if kind in _ALL_VARY or (kind in _FIRST_VARIES and not any(map(varies, inputs[1:]))):
@@ -66,7 +73,7 @@ def facts_of(node: onnx.NodeProto, inputs: Sequence[Arrays], outputs: Sequence[A
 
 def _columns(arrays: Arrays, shape: tuple[int, ...]) -> list[Values]:
     """Per element the numbers at the sample points."""
-    rows = [np.broadcast_to(array, shape).reshape(-1).tolist() for array in arrays]
+    rows = [map(int, np.broadcast_to(array, shape).reshape(-1).tolist()) for array in arrays]
     return list(zip(*rows, strict=True))
 
 
@@ -96,6 +103,25 @@ def _cast(node: onnx.NodeProto, operand: Arrays, result: Arrays) -> list[Fact] |
     if dtype.kind not in "iu" or dtype.itemsize > _SMALL:
         return []
     return [Assumption("<=", column, (int(np.iinfo(dtype).max),) * len(column), node.name) for column in columns]
+
+
+def _of_floats(node: onnx.NodeProto, inputs: Sequence[Arrays], result: Arrays) -> list[Fact] | None:
+    """That a size as a float of 32 bits, and what is made of it and numbers, is not rounded; other floats are left to each run."""
+    kind = node.op_type
+    (floats, *others) = sorted(inputs, key=varies, reverse=True)
+    if floats[0].dtype.itemsize < np.dtype(np.float32).itemsize or any(map(varies, others)):
+        return None
+    if kind == "Identity" or (kind in _FIRST_VARIES and floats is inputs[0]):
+        return []
+    if kind not in _OF_FLOATS or not all(map(is_whole, chain.from_iterable(inputs))):
+        return None
+    if kind == "Cast" and result[0].dtype.kind == "f":
+        return None
+    facts = _cast(node, floats, result) if kind == "Cast" else []
+    made = [arrays for arrays in (floats, result) if arrays[0].dtype.kind == "f"]
+    columns = chain.from_iterable(_columns(arrays, arrays[0].shape) for arrays in made)
+    exact = [Assumption("<=", column, (_EXACT,) * len(column), node.name) for column in columns if len(set(column)) > 1]
+    return None if facts is None else [*facts, *exact]
 
 
 def _chosen(node: onnx.NodeProto, inputs: Sequence[Arrays], result: Arrays) -> list[Fact]:
