@@ -109,6 +109,14 @@ def test_doctor_tells_what_to_do_apart_from_what_is_wrong(monkeypatch: pytest.Mo
     assert ("a (b; c)", "") in found
 
 
+def test_doctor_tells_of_gpus_that_no_target_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [doctor.DeviceInfo("hip", ordinal=i, target=name) for i, name in enumerate(("gfx942", "gfx1036"))]
+    monkeypatch.setattr(doctor, "list_devices", lambda: rows)
+    notes = [f for f in doctor.diagnose().findings if f.status == "note" and f.topic.startswith("hip:")]
+    assert [(note.topic, note.text[:24]) for note in notes] == [("hip:1", "unknown target 'gfx1036'")]
+    assert notes[0].fix.startswith("there is no code for gfx1036: run on the CPU")
+
+
 def test_doctor_finds_what_compiling_for_gpus_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     lower._llvm.cache_clear()
     monkeypatch.setitem(sys.modules, "llvmlite", None)

@@ -166,6 +166,17 @@ def missing_tools() -> Sequence[MissingToolError]:
     return missing()
 
 
+def missing_target(name: str) -> ModelError | None:
+    """The error of compiling for a GPU's architecture that no target is of; None where there is a target."""
+    from ..targets.table import find_target
+
+    try:
+        find_target(name)
+    except ModelError as error:
+        return error
+    return None
+
+
 def load_extensions(names: Sequence[str] = ()) -> None:
     """Import extensions, those of the environment and the given ones.
 

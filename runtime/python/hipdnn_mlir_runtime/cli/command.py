@@ -89,6 +89,9 @@ class Compiler(Protocol):
     def missing_tools(self) -> Sequence[MissingToolError]:
         """What compiling for GPUs lacks here."""
 
+    def missing_target(self, name: str) -> ModelError | None:
+        """The error of compiling for a GPU's architecture that no target is of; None where there is a target."""
+
     def with_program(self, given: SimpleNamespace, use: Callable[[Path], Result]) -> Result:
         """Compile ``given.model`` to a file that is there while it is used; again without graphs that the library turns out to refuse."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -18,7 +19,7 @@ from ..errors import HipdnnMlirError, ModelError
 from ..session.devices import DeviceInfo, list_devices
 from . import amd
 from .cache import entries_of
-from .command import GROUP, version_of
+from .command import GROUP, find_compiler, version_of
 from .findings import Finding
 from .render import bytes_text, counted
 from .tables import emphasized, table
@@ -150,6 +151,7 @@ def _ports(devices: Iterable[DeviceInfo]) -> Iterator[Finding]:
             plugins = ", ".join(row.plugins)
             if plugins:
                 yield Finding(f"{row.port}:{row.ordinal}", "ok", f"plugins {plugins}")
+            yield from _target(row)
         else:
             is_there = row.port == "host" or {"hip": _KFD, "cuda": _NVIDIA}[row.port].exists()
             hint = _HINT.search(row.problem)
@@ -158,6 +160,14 @@ def _ports(devices: Iterable[DeviceInfo]) -> Iterator[Finding]:
     if _KFD.exists() and not os.access(_KFD, os.R_OK | os.W_OK):
         fix = "add yourself to its group: sudo usermod -a -G render,video $USER, and log in again"
         yield Finding("hip", "problem", f"{_KFD} is there, and you may not open it", fix)
+
+
+def _target(row: DeviceInfo) -> Iterator[Finding]:
+    with contextlib.suppress(HipdnnMlirError):  # of a compiler that cannot be imported `_compiler` tells
+        compiler = find_compiler()
+        missing = compiler.missing_target(row.target) if compiler else None
+        if missing:
+            yield Finding(f"{row.port}:{row.ordinal}", "note", missing.message, missing.hint or "")
 
 
 def _libraries() -> Iterator[Finding]:
