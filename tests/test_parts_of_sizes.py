@@ -83,6 +83,7 @@ FLOATS = "n = Squeeze(size) f = Cast<to=1>(n) r = Range(low, f, step) i = Cast<t
 PADDED = "p = Concat<axis=0>(none, d, first) y = Pad(x, p)"
 TWICE = "s = Cast<to=1>(size) t = Mul(s, two) f = Floor(t) e = Cast<to=7>(f) d = Sub(e, size) " + PADDED
 FILLED = "q = Mod(size, c) e = Sub(c, q) d = Mod(e, c) " + PADDED
+FILLED_AND = "a = Add(size, less) q = Div(a, c) m = Mul(q, c) e = Sub(m, size) d = Add(e, more) " + PADDED
 MULTIPLES = (1, 31, 32, 33, 64, 65, 150, 400)
 
 
@@ -96,6 +97,7 @@ MULTIPLES = (1, 31, 32, 33, 64, 65, 150, 400)
         pytest.param(model(FLOATS, low=np.float32(0), step=np.float32(7)), (1, 7, 8, 150), None, id="every seventh float"),
         pytest.param(model(TWICE, two=np.float32([2]), none=[0, 0]), (1, 31, 150), None, id="twice in floats"),
         pytest.param(model(FILLED, c=[32], none=[0, 0]), MULTIPLES, None, id="filled to 32"),
+        pytest.param(model(FILLED_AND, c=[32], less=[31], more=[5], none=[3, 0]), MULTIPLES, None, id="filled to 32 and 8 more"),
         pytest.param(model(FILLED, c=[64], none=[0, 0]), MULTIPLES, None, id="filled to 64"),
         pytest.param(
             model("q = Mod(size, c) e = Sub(size, q) y = Slice(x, first, e, first)", c=[32]), MULTIPLES, None, id="multiple"

@@ -13,7 +13,7 @@ from ..subgraphs import all_nodes
 from .windows import WINDOWED
 
 LOW, HIGH = 3, 4
-"""Samples for one symbol, and for several: one more than the unknowns of the widest form that is tried."""
+"""Samples for one symbol, and for several or for quotients of one: one more than the unknowns of the widest form that is tried."""
 _FACTORS = (1, 2, 3, 4)
 _HELD_OUT_FACTOR = 5
 _ABOUT = (59, 223, 29, 13)
@@ -52,7 +52,7 @@ def samples(
     """
     factors = _FACTORS[: LOW if count == 1 else HIGH]
     if beyond:
-        yield _beyond(-(-beyond // unit), factors, count, is_falling=has_caches)
+        yield _beyond(-(-beyond // unit), _FACTORS[:HIGH], count, is_falling=has_caches)
         return
     if has_windows:
         columns = [_varied(len(factors) + 1, seed, unit) for seed in range(count)]
