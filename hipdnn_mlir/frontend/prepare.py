@@ -21,6 +21,7 @@ from .check import check_constants, check_element_types, check_model, check_outp
 from .constant_branches import write_choices
 from .conversions import cut_by_slices, drop_dropout, shrink_windows, split_to_slices
 from .decompositions import decompose_and_fold, inline_local_functions
+from .decompositions.registry import CONTRIB
 from .in_order import without_gathers_in_order
 from .onnx_types import BY_ONNX
 from .operands import derive_shape_operands, known_operand_names
@@ -39,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 OLDEST_OPSET, UPGRADED_OPSET = 17, 21
 """torch-mlir's conversions are complete from about opset 17; older models are upgraded by onnx's own converter."""
+_BITWISE_OPSET = 18
+"""What ONNX Runtime's operators on codes are written out in has bitwise operators, which are there from this opset on."""
 RESIZE_HAS_MODES = 11
 MAX_LITERAL_ELEMENTS = 1
 LARGE_ELEMENTS = 1024
@@ -160,7 +163,9 @@ def _without_weights(
         slim.opset_import.append(onnx.helper.make_opsetid("", UPGRADED_OPSET))
     check_model(slim, where)
     check_element_types(slim, where)
-    slim = upgraded(inline_local_functions(slim), where)
+    slim = inline_local_functions(slim)
+    has_contrib = any(node.domain == CONTRIB for node in slim.graph.node)
+    slim = upgraded(slim, where, _BITWISE_OPSET if has_contrib else OLDEST_OPSET)
     drop_unused(slim.graph)
     drop_dropout(slim)
     widen_square_masks(slim.graph)

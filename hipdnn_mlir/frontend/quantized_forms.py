@@ -11,10 +11,10 @@ from hipdnn_mlir_runtime.dtypes import find_numpy
 
 from ..ops.evaluate import Array
 from ..ops.registry import HIPDNN_DOMAIN
+from .decompositions.registry import CONTRIB
 from .onnx_types import BY_ONNX
 from .shape_inference import attributes_of
 
-_CONTRIB = "com.microsoft"
 _MATRIX = 2
 """Dims."""
 _ZERO = "hipdnn.zero"
@@ -39,7 +39,7 @@ def write_integer_forms(model: onnx.ModelProto, weights: Mapping[str, Array]) ->
         return
     if _Forms(model.graph, weights).run():
         known = {entry.domain for entry in model.opset_import}
-        missing = [domain for domain in (_CONTRIB, HIPDNN_DOMAIN) if domain not in known]
+        missing = [domain for domain in (CONTRIB, HIPDNN_DOMAIN) if domain not in known]
         model.opset_import.extend(onnx.helper.make_opsetid(domain, 1) for domain in missing)
 
 
@@ -127,7 +127,7 @@ class _Forms:
         if bias is None or (bias and stated.get("beta", 1.0) != 1.0):
             return
         inputs = [*a, *b, *(bias or [""]), *last.input[1:3]]
-        self._become(last, "QGemm", inputs, node, domain=_CONTRIB, transB=transposed)
+        self._become(last, "QGemm", inputs, node, domain=CONTRIB, transB=transposed)
 
     def _dynamic(self, node: onnx.NodeProto) -> None:
         """MatMulInteger of what DynamicQuantizeLinear makes, times both scales."""
@@ -188,7 +188,7 @@ class _Forms:
 
     def _to_float(self, last: onnx.NodeProto, a: list[str], b: list[str], node: onnx.NodeProto) -> None:
         inputs = [a[0], b[0], a[1], b[1], a[2], b[2]]
-        self._become(last, "MatMulIntegerToFloat", inputs, node, domain=_CONTRIB)
+        self._become(last, "MatMulIntegerToFloat", inputs, node, domain=CONTRIB)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

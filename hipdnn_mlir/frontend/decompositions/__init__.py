@@ -13,8 +13,8 @@ from ..constant_folding import Folded, fold_constants
 from ..own_operators import RESULTS
 from ..shape_inference import drop_contradicted
 from .decompose import decompose
+from .registry import CONTRIB
 
-_CONTRIB = "com.microsoft"
 _WITHOUT_DOMAIN = frozenset(
     {"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization"}
 )
@@ -34,11 +34,11 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         del model.functions[:]
     for node in model.graph.node:
         if node.op_type in _WITHOUT_DOMAIN and not node.domain:
-            node.domain = _CONTRIB
-    if any(node.domain == _CONTRIB for node in model.graph.node) and all(
-        entry.domain != _CONTRIB for entry in model.opset_import
+            node.domain = CONTRIB
+    if any(node.domain == CONTRIB for node in model.graph.node) and all(
+        entry.domain != CONTRIB for entry in model.opset_import
     ):
-        model.opset_import.append(onnx.helper.make_opsetid(_CONTRIB, 1))
+        model.opset_import.append(onnx.helper.make_opsetid(CONTRIB, 1))
     return model
 
 
