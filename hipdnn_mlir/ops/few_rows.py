@@ -17,6 +17,12 @@ UNITS_COLUMNS = 16
 MOST_ROWS, MOST_ROWS_OF_CODES, MOST_ROWS_OF_UNITS = 4, 16, 32
 """Rows up to which one product each is as fast as the matrix is read; the same where the other way makes floats of all weights in memory;
 and rows that matrix units multiply meanwhile."""
+WAVE_COLUMNS, WAVE_INNER, WAVE_CHUNKS, LEAST_WAVE_ROWS = 64, 256, 3, 9
+"""Where waves own columns: fewest columns of a block, inner positions that a block reads at once, how often at least, and rows."""
+_PARTS_BLOCKS = 256
+_LEAST_PARTS = 4
+"""Blocks of all parts of the inner dim, two for each multiprocessor of a GPU that has more than a hundred; and fewest parts. Two halves
+of a gated layer have enough columns, and are one kernel as long as they are whole."""
 _MOST_STAGED_ROWS, _MOST_STAGED_BYTES = 8, 36 * 1024
 """Of rows that a block keeps in shared memory."""
 _MATMUL, _RMS_NORM, _POINTWISE = (
@@ -25,6 +31,8 @@ _MATMUL, _RMS_NORM, _POINTWISE = (
     D.OPERATION_POINTWISE_DESCRIPTOR,
 )
 _FLOATS = frozenset({F32, F16, BF16})
+_BATCH_DIMS = 3
+"""Of operands of a batch of matmuls."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,10 @@ class FewRows:
         norm: the norm of its rows, or None.
         products: the matmuls.
         before: nodes that are none of the epilogue.
-        rows: of the result.
+        rows: of the result, of each matrix.
         inner: the inner dim of the matmuls.
         columns: of each result.
+        matrices: how many each right operand is, each with rows of its own.
     """
 
     left: int
@@ -65,6 +74,7 @@ class FewRows:
     rows: int
     inner: int
     columns: int
+    matrices: int = 1
 
 
 def is_few_rows(graph: Graph) -> bool:
@@ -80,6 +90,8 @@ def takes_rows(graph: Graph, found: FewRows, *, has_units: bool) -> str | None:
     """Why there are too many rows for a kernel that reads each weight once, or None; `has_units`: there are NVIDIA's matrix units."""
     if has_units and takes_units(graph, found):
         return None
+    if found.matrices > 1:
+        return "has a batch of matrices"
     most = MOST_ROWS if any(p.scales is None for p in found.products) else MOST_ROWS_OF_CODES
     return None if found.rows <= most else f"has {found.rows} rows, at most {most}"
 
@@ -93,9 +105,11 @@ def takes_units(graph: Graph, found: FewRows) -> bool:
         return False
     if has_codes == {None} and found.rows <= MOST_ROWS:
         return False
+    if found.matrices > 1 and not _takes_matrices(graph, found):
+        return False
     if I8 in has_codes and left.dtype is BF16:  # it has too few bits for what codes are added to
         return False
-    if found.inner % (4 * count) or row_step(left) % 8 or left.strides[-1] != 1 or left.alignment % 16:
+    if found.inner % (4 * count) or row_step(left, found.matrices) % 8 or left.strides[-1] != 1 or left.alignment % 16:
         return False
     if any(graph.tensors[p.weights].alignment % 16 or graph.tensors[p.weights].strides[-1] % count for p in products):
         return False
@@ -105,6 +119,33 @@ def takes_units(graph: Graph, found: FewRows) -> bool:
         return True
     scale = graph.tensors[found.norm.inputs[A.OPERATION_RMSNORM_SCALE_EXT]]
     return is_staged(found) and scale.alignment % 16 == 0 and scale.strides[-1] == 1
+
+
+def _takes_matrices(graph: Graph, found: FewRows) -> bool:
+    """Whether waves can own columns of several matrices."""
+    product, *more = found.products
+    if found.norm is not None or product.scales is not None or more or found.rows < LEAST_WAVE_ROWS:
+        return False
+    steps = (graph.tensors[index].strides[0] for index in (found.left, product.weights))
+    return found.columns % WAVE_COLUMNS == 0 and has_chunks(found) and all(step % 8 == 0 for step in steps)
+
+
+def has_chunks(found: FewRows) -> bool:
+    """Whether the inner dim is long enough for waves that own columns."""
+    return found.inner % WAVE_INNER == 0 and found.inner >= WAVE_CHUNKS * WAVE_INNER
+
+
+def inner_parts(rows: int, inner: int, columns: int) -> int:
+    """In how many parts the inner dim of a matmul is multiplied at once on matrix units, whose sums are then added; 1 where it stays whole.
+
+    A block of few columns reads all rows for them: with 32 rows, twice as many bytes as weights. Wide blocks of few columns are too few to
+    fill a GPU, unless each has a part of the inner dim.
+    """
+    if not LEAST_WAVE_ROWS <= rows <= MOST_ROWS_OF_UNITS or columns % WAVE_COLUMNS:
+        return 1
+    parts = _PARTS_BLOCKS * WAVE_COLUMNS // columns
+    is_even = parts >= _LEAST_PARTS and inner % (parts * WAVE_INNER) == 0
+    return parts if is_even and inner >= parts * WAVE_CHUNKS * WAVE_INNER else 1
 
 
 def is_staged(found: FewRows) -> bool:
@@ -120,9 +161,13 @@ def lane_elements(graph: Graph, found: FewRows) -> int:
     return 32 if dtype is I4 else 16 // dtype.bytes
 
 
-def row_step(left: Tensor) -> int:
-    """Elements from one row of the left operand to the next, all its dims but the last taken as rows; 1 where that is no one number."""
-    axes = [axis for axis, size in enumerate(left.dims[:-1]) if size > 1]
+def row_step(left: Tensor, matrices: int = 1) -> int:
+    """Elements from one row of the left operand to the next; 1 where that is no one number.
+
+    All its dims but the last are taken as rows, the last but one alone where there are several matrices.
+    """
+    first = len(left.dims) - 2 if matrices > 1 else 0
+    axes = [axis for axis, size in enumerate(left.dims[:-1]) if size > 1 and axis >= first]
     if not axes:
         return 0
     step = left.strides[axes[-1]]
@@ -159,7 +204,20 @@ def few_rows(graph: Graph) -> FewRows:
         raise Refusal("shape", "has matmuls of different sizes")
     (shape,) = dims
     _check_epilogue(graph, pointwise, shape)
-    return FewRows(left, norm, products, before, prod(shape[:-1]), graph.tensors[left].dims[-1], shape[-1])
+    matrices = _matrices(graph, left, products)
+    rows = prod(shape[:-1]) // matrices
+    return FewRows(left, norm, products, before, rows, graph.tensors[left].dims[-1], shape[-1], matrices)
+
+
+def _matrices(graph: Graph, left: int, products: tuple[Product, ...]) -> int:
+    """How many each right operand is; raises Refusal where they are no batch of three dims."""
+    batches = {graph.tensors[product.weights].dims[:-2] for product in products}
+    if all(prod(batch) == 1 for batch in batches):
+        return 1
+    rows = graph.tensors[left].dims
+    if len(batches) > 1 or len(rows) != _BATCH_DIMS or rows[:-2] not in batches:
+        raise Refusal("shape", "has a batch of matrices that is not one of rows")
+    return rows[0]
 
 
 def _left(graph: Graph, matmuls: list[Node], made: dict[int, Node]) -> tuple[Node | None, int]:
@@ -225,8 +283,6 @@ def _check_matrix(matrix: Tensor, dtypes: frozenset[object]) -> None:
     """Raise Refusal unless it is one matrix in memory whose columns lie along it."""
     if matrix.operand is None or matrix.dtype not in dtypes:
         raise Refusal("operand", f"multiplies by a matrix of {matrix.dtype}")
-    if prod(matrix.dims[:-2]) != 1:
-        raise Refusal("shape", "has a batch of matrices")
     if matrix.strides[-2] != 1:
         raise Refusal("strides", "has a matrix whose columns do not lie along memory")
 

@@ -53,6 +53,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     sign_integers,
     space_to_depth,
     split_bias,
+    split_inner,
     split_norms,
     split_rotary,
     write_in_place,
@@ -154,6 +155,7 @@ TORCH_STEPS = (
         "hipdnn-order-weights",
         "libraries of some targets read weights in other orders than models store them",
     ),
+    Step("split-inner", "hipdnn-split-inner", "few wide blocks of a matmul of few rows do not fill a GPU"),
     Step("split-bias", "hipdnn-split-bias", "some libraries add a bias only together with an activation"),
     Step(
         "outline-constants",

@@ -136,6 +136,7 @@ def _cudnn(architecture: str, *, tf32: bool = False) -> Target:
         head_features=UNIT_FEATURES,
         architecture=architecture,
         merges_matmuls=True,
+        splits_inner=True,
         exact_products=F16,
     )
 

@@ -113,6 +113,7 @@ class Target:
         head_features: what the features of a head of attention are filled up to a multiple of.
         architecture: of the GPU that code is generated for, as `hipdnn_mlir.codegen` names it; None on the host.
         merges_matmuls: matmuls of one value with several weights run as one.
+        splits_inner: a matmul of few rows and columns runs as several, each of a part of the inner dim.
         exact_products: type of numbers of up to 11 bits that are multiplied and summed as exactly as in f32, to f32.
         whole_epilogues: an engine may take an epilogue and refuse the first half of it.
         cost: what decides whether a part of a model is worth bringing here.
@@ -129,6 +130,7 @@ class Target:
     head_features: int = 1
     architecture: str | None = None
     merges_matmuls: bool = False
+    splits_inner: bool = False
     whole_epilogues: bool = False
     exact_products: DType = F32
 

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from gpu.float8_pair import float8_pair
-from gpu.matrix_units import products, signed_byte
+from gpu.matrix_units import products, signed_byte, three_words
 
 Array = np.ndarray[Any, Any]
 SHARED = -1
@@ -327,6 +327,9 @@ class Emulator:
         if name == "approximate":
             return _approximated(kind, *xs)
         return _INTRINSICS[name](*xs).astype(xs[0].dtype)
+
+    def _llvm_inline_asm(self, op: Any, word: Array) -> Array:
+        return three_words(op.attributes["asm_string"].value, word)
 
     def _copied_ahead(self, kind: str, *xs: Any) -> list[Array]:
         """Copies in groups, which are written when they are waited for: until then shared memory has garbage there."""

@@ -40,6 +40,18 @@ def _sums(words: list[Array], sums: tuple[Array, ...], dtype: np.dtype[Any]) -> 
     return np.stack(made, 1)
 
 
+def three_words(text: str, word: Array) -> Array:
+    """`lop3.b32 $0, $1, B, C, TABLE;`: bit i of the table is the result where the bits of the word, B and C are those of i."""
+    name, *_, second, third, table = text.rstrip(";").replace(",", "").split()
+    assert name == "lop3.b32"
+    words = word.view(np.uint32), np.uint32(int(second, 16)), np.uint32(int(third, 16))
+    made = np.zeros_like(words[0])
+    for row in (row for row in range(8) if int(table, 16) >> row & 1):
+        a, b, c = (w if row >> place & 1 else ~w for w, place in zip(words, (2, 1, 0), strict=True))
+        made |= a & b & c
+    return made.view(word.dtype)
+
+
 def signed_byte(word: Array, other: Array, selector: Array) -> Array:
     """What the instruction prmt selects: byte by byte one of eight, or its sign in all bits."""
     content = np.stack([word, other], 1).astype(np.int32).view(np.int8)

@@ -58,8 +58,11 @@ def test_many_rows_are_refused_when_weights_have_4_bits() -> None:
 
 def test_a_batch_of_matrices_is_refused() -> None:
     x, weight = zeros((2, 1, 32), (2, 8, 32))
-    said = refusal(matmul_node, [x, weight.transpose(0, 2, 1)], (2, 1, 8))
-    assert said == "shape: has a batch of matrices"
+    for has_units in (True, False):
+        said = too_many(matmul_node, [x, weight.transpose(0, 2, 1)], (2, 1, 8), has_units=has_units)
+        assert said == "has a batch of matrices"
+    said = refusal(matmul_node, [x[:1], weight.transpose(0, 2, 1)], (2, 1, 8))
+    assert said == "shape: has a batch of matrices that is not one of rows"
 
 
 def test_matmuls_that_do_not_fit_together_are_refused() -> None:

@@ -14,6 +14,7 @@ from gpu.test_gemv import check, codes_of, gated, linear, norm, normalized, numb
 from hipdnn_mlir.codegen import find_architecture, generate_graph
 from hipdnn_mlir.codegen.core.arch import ARCHITECTURES
 from hipdnn_mlir.ops.emitter import Emitter, Value
+from hipdnn_mlir.ops.families.matmul import matmul_node
 from hipdnn_mlir.ops.few_rows import few_rows, takes_units
 from hipdnn_mlir_runtime.abi import Pointwise
 from host_kernels.kernel_runs import TensorSpec
@@ -122,6 +123,15 @@ def test_waves_that_own_columns_of_a_gated_layer() -> None:
 
     assert_rows_are_copied(body, [x, left, right], TensorSpec("f16", (27, 580)))
     check(body, [x, left, right], "f16", "sm_90", swish(wide(x) @ wide(left.T)) * (wide(x) @ wide(right.T)))
+
+
+@pytest.mark.parametrize(("rows", "k", "n", "dtype"), [(9, 768, 192, "f16"), (32, 1024, 128, "bf16")], ids=str)
+def test_waves_that_own_columns_of_parts_of_the_inner_dim(rows: int, k: int, n: int, dtype: str) -> None:
+    """Both operands are seen as parts."""
+    x, weight = numbers(1, dtype, (rows, 3 * k), (n, 3 * k))
+    parts = x.reshape(rows, 3, k).transpose(1, 0, 2), weight.reshape(n, 3, k).transpose(1, 2, 0)
+    assert_rows_are_copied(matmul_node, list(parts), TensorSpec(dtype, (3, rows, n)))
+    check(matmul_node, list(parts), dtype, "sm_90", wide(parts[0]) @ wide(parts[1]))
 
 
 def assert_rows_are_copied(body: Body, arrays: list[Array], out: TensorSpec) -> None:

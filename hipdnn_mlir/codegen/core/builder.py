@@ -20,6 +20,8 @@ APPROXIMATE = "llvm.approximate."
 """Before the names of intrinsics that `lower` chooses for a vendor."""
 AWAITING = "llvm.await.kernel"
 """The intrinsic that stands for waiting for the kernel in front."""
+_AND_XOR = (0xF0 & 0xCC) ^ 0xAA
+"""What `lop3` computes of its operands a, b and c: the same of these three numbers, `(a & b) ^ c`."""
 _SHARED_SYMBOL = "shared_memory"
 _PREDICATES = {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9}
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "une": 13, "uno": 14}
@@ -224,6 +226,12 @@ class KernelBuilder:
         selected = place | sum((place | 8) << 4 * at for at in range(1, 4))  # 8: the sign of a byte
         zero, selector = self.constant(0, self.i32), self.constant(selected, self.i32)
         return self._call("llvm.nvvm.prmt", word, zero, selector)
+
+    def masked_xor(self, word: Value, mask: int, bits: int) -> Value:
+        """`(word & mask) ^ bits` of 32 bits as one instruction, where the assembler of PTX makes two. For NVIDIA's GPUs."""
+        text = f"lop3.b32 $0, $1, {mask:#x}, {bits:#x}, {_AND_XOR:#x};"
+        parts = {"asm_string": ir.StringAttr.get(text), "constraints": ir.StringAttr.get("=r,r")}
+        return self.op("llvm.inline_asm", [word], self.i32, **parts)
 
     def units_products(self, form: str, kind: Any, operands: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
         """Sums of products by matrix units, with the sums so far, four of a type to a lane; `form` is that of `mma`. For NVIDIA's GPUs."""

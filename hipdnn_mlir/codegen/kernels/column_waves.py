@@ -3,16 +3,28 @@
 In `gemv_units` each block of 16 columns reads all rows from the GPU's cache: for 32 rows as many bytes as the weights of two matrices. Here
 a block has 64 columns or more. Its rows come in chunks through shared memory, two chunks ahead of the one that is multiplied; weights go
 from memory to registers, and are operands as they lie. Two or four waves share columns, each with its part of every chunk.
+
+There may be several matrices, each with rows of its own: parts of the inner dim of one matmul (`hipdnn-split-inner`).
 """
 
 from collections.abc import Collection, Sequence
 from math import ceil, prod
 
-from ...ops.few_rows import UNITS_COLUMNS, FewRows, few_rows, row_step
+from ...ops.few_rows import (
+    LEAST_WAVE_ROWS,
+    UNITS_COLUMNS,
+    WAVE_CHUNKS,
+    WAVE_INNER,
+    FewRows,
+    few_rows,
+    has_chunks,
+    row_step,
+)
 from ...ops.graph import Graph, Tensor
 from ..core.arch import Architecture
 from ..core.assemble import Launch
 from ..core.builder import KernelBuilder, Value
+from ..core.elements import memory_type
 from ..core.space import Space, is_wide
 from .body import Body
 from .column_weights import ColumnWeights
@@ -24,13 +36,12 @@ _WAVE, _LANES, _TILE = 32, 4, 8
 """Threads of a wave, lanes that share a column, rows of one operand of matrix units."""
 _WAVES, _TILES = 8, 2
 """Of a block, and operands of 16 columns of a wave: of two matrices, or beside each other."""
-_CHUNK, _RING = 256, 3
+_CHUNK, _RING = WAVE_INNER, WAVE_CHUNKS
 """Elements of a row that are in shared memory together, and how many such chunks: 48 KiB for 32 rows."""
 _VECTORS = _CHUNK // 8
 """Of 16 bytes, of a row of a chunk."""
 _AHEAD = 2
 """Steps of a wave whose weights are under way."""
-_LEAST_ROWS = 9
 _RESIDENT = 2
 """Blocks of a multiprocessor."""
 
@@ -39,7 +50,7 @@ def column_waves_launch(graph: Graph, architecture: Architecture, constants: Col
     """The launch of a graph that matrix units take (`takes_units`), or None where `gemv_units` is for it; raises Refusal."""
     found = few_rows(graph)
     is_plain = found.norm is None and all(product.scales is None for product in found.products)
-    if not is_plain or found.rows < _LEAST_ROWS or found.inner % _CHUNK or found.inner < _RING * _CHUNK:
+    if not is_plain or found.rows < LEAST_WAVE_ROWS or not has_chunks(found):
         return None
     sharing = _sharing(found, architecture)
     if sharing is None:
@@ -60,9 +71,12 @@ def _sharing(found: FewRows, architecture: Architecture) -> int | None:
     if len(found.products) > _TILES:
         return None
     for sharing in (2, 4):
-        if 4 * ceil(found.columns / _block_columns(found, sharing)) >= 3 * _RESIDENT * architecture.units:
+        columns = _block_columns(found, sharing)
+        blocks = found.matrices * ceil(found.columns / columns)
+        is_whole = found.matrices == 1 or found.columns % columns == 0
+        if is_whole and 4 * blocks >= 3 * _RESIDENT * architecture.units:
             return sharing
-    return None
+    return 4 if found.matrices > 1 else None
 
 
 class _Writer:
@@ -77,7 +91,7 @@ class _Writer:
         self.beside = _TILES // len(found.products)
         """Operands of columns beside each other."""
         self.columns = _block_columns(found, sharing)
-        self.blocks = ceil(found.columns / self.columns)
+        self.blocks = found.matrices * ceil(found.columns / self.columns)
         self.sums = 4 * self.row_tiles * _TILES
         """Of a thread."""
         self.chunks = found.inner // _CHUNK
@@ -95,7 +109,8 @@ class _Writer:
         self.lane, self.wave, self.row, self.quad = lane, wave, b.div(lane, _LANES), b.mod(lane, _LANES)
         groups = _WAVES // self.sharing
         self.part = b.div(wave, groups)
-        self.first = b.mul(b.block(), self.columns)
+        blocks = self.blocks // self.found.matrices
+        self.matrix, self.first = b.div(b.block(), blocks), b.mul(b.mod(b.block(), blocks), self.columns)
         own = b.add(self.first, b.mul(b.mod(wave, groups), UNITS_COLUMNS * self.beside), self.row)
         self.weights = [self._columns_from(b.add(own, UNITS_COLUMNS * tile)) for tile in range(self.beside)]
         ahead = [word for step in range(_AHEAD) for word in self._weights_of(step)]
@@ -121,7 +136,11 @@ class _Writer:
         self._finish(carried[: self.sums])
 
     def _base(self, tensor: Tensor) -> Value:
-        return self.b.arguments[self.places[id(tensor)]]
+        """Of this block's matrix, or of the rows that are multiplied by it."""
+        base = self.b.arguments[self.places[id(tensor)]]
+        if self.found.matrices == 1:
+            return base
+        return self.b.address(base, self.b.mul(self.matrix, tensor.strides[0]), memory_type(self.b, tensor.dtype))
 
     # -- what is read ---------------------------------------------------------------------------------------------
 
@@ -147,7 +166,7 @@ class _Writer:
         for first in range(0, vectors, threads):
             at = b.add(self.thread, first)
             row, vector = b.div(at, _VECTORS), b.mod(at, _VECTORS)
-            source = b.add(b.mul(row, row_step(self.left) // 8), b.mul(chunk, _VECTORS), vector)
+            source = b.add(b.mul(row, row_step(self.left, found.matrices) // 8), b.mul(chunk, _VECTORS), vector)
 
             def copy(row: Value = row, vector: Value = vector, source: Value = source) -> None:
                 place = b.add(to, b.mul(row, _VECTORS), self._exchanged(row, vector))
@@ -236,5 +255,6 @@ class _Writer:
                 sum_ = b.same("arith.addf", sum_, part)
             given.append([sum_])
         dims = self.body.dims[:-1]
+        row = b.add(row, b.mul(self.matrix, self.found.rows))
         before = b.coordinates(row, dims) if prod(dims) > 1 else [0] * len(dims)
         evaluator.run(given, [*before, b.add(self.first, column)], {})

@@ -57,9 +57,9 @@ class Pairs:
         for code in codes_of(self._dtype, bits):
             if code.shift not in moved:
                 moved[code.shift] = b.same("arith.shrui", word, b.constant(code.shift, b.i32))
-            low = b.same("arith.andi", moved[code.shift], b.constant(_twice(lower << code.low), b.i32))
             sign = 1 << (bits - 1) << code.low
-            found.append(self.of_word(b.same("arith.xori", low, b.constant(_twice(code.bits | sign), b.i32))))
+            made = b.masked_xor(moved[code.shift], _twice(lower << code.low), _twice(code.bits | sign))
+            found.append(self.of_word(made))
         return found
 
     def numbers(self, word: Value, bits: int, factor: Value) -> list[Value]:

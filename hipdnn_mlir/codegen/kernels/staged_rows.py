@@ -40,7 +40,9 @@ class StagedRows:
         row_bytes = 2 * found.inner
         self._row_bytes = row_bytes + (_LINE if row_bytes % _BANKS == 0 else 0)
         self._zeros = found.rows * self._row_bytes
-        self._sums = self._zeros + _LINE * bool(offsets)
+        self._zero_bytes = _LINE * (count // VECTOR) * bool(offsets)
+        """What lanes read that have no row: as much as a step."""
+        self._sums = self._zeros + self._zero_bytes
         self.steps = found.inner // count
         self.bytes = self._sums + 4 * found.rows * self.steps * bool(offsets)
 
@@ -73,7 +75,7 @@ class StagedRows:
             for (place, inside), eight in zip(vectors, eights, strict=True):
                 self._store(b, row, place, inside, eight)
         if self._offsets:
-            with b.when(b.less(thread, _LINE // 16)):
+            with b.when(b.less(thread, self._zero_bytes // 16)):
                 b.store(b.shared(self._zeros), b.mul(thread, 4), [b.constant(0, b.i32)] * 4)
         b.barrier()
 
@@ -86,11 +88,10 @@ class StagedRows:
     def words_or_zeros(self, b: KernelBuilder, is_row: Value, row: Value, step: Value) -> list[Value]:
         """The same where the row is wanted, elsewhere zeros."""
         at = b.add(b.mul(row, self._row_bytes // 16), self._vector(b, step, 0))
-        zeros, found = self._zeros // 16, []
-        for number in range(self._count // VECTOR):
-            vector = b.select(is_row, b.at(b.add(at, number * _LANES)), b.at(zeros))
-            found += b.load(b.shared(0), b.mul(vector, 4), b.i32, 4)
-        return found
+        start = b.address(b.shared(0), b.mul(b.select(is_row, b.at(at), b.at(self._zeros // 16)), 4), b.i32)
+        return [
+            word for number in range(self._count // VECTOR) for word in b.load(start, 4 * number * _LANES, b.i32, 4)
+        ]
 
     def sums(self, b: KernelBuilder, row: Value, step: Value) -> list[Value]:
         """What codes add to the products of a row at two adjacent steps, the first of which is even, negated."""
