@@ -258,3 +258,13 @@ def test_model_that_declares_no_element_type_compiles() -> None:
     (got,) = hipdnn_mlir.load(compile_model(proto)).run(None, {"x": x})
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got, want)
+
+
+def test_unknown_operator_is_rejected_and_not_what_reads_its_results() -> None:
+    proto = model(
+        "g (float[4] x) => (uint8[4] y, float s, uint8 z) { t = com.microsoft.Twist(x) y, s, z = DynamicQuantizeLinear(t) }"
+    )
+    proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(proto)
+    assert [(reject.op, reject.rule) for reject in caught.value.rejects] == [("Twist", "no-row")]

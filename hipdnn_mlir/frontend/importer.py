@@ -18,7 +18,7 @@ from .coded_types import refused_codes, write_codes
 from .conversions import wrong_conversions
 from .onnx_types import BY_ONNX, CODED_BY_ONNX
 from .operands import attach_known_operands, refused_axes
-from .own_operators import RESULTS
+from .own_operators import unknown_operators
 from .prepare import Slim
 from .shape_inference import unknown_results
 
@@ -43,7 +43,7 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
     for value in model.graph.output:
         _check_tensor(value, where)
     left = (
-        _foreign(model)
+        unknown_operators(model)
         or _deprecated(model)
         or unknown_results(model, where)
         or refused_axes(model)
@@ -65,15 +65,6 @@ def import_model(slim: Slim, context: ir.Context) -> Imported:
 def left_aside(slim: Slim) -> list[str]:
     """Operators that torch-mlir's conversion is kept from: it has them wrong, or the op table has rows of their own."""
     return sorted({*wrong_conversions(slim.model), *own_operators()})
-
-
-def _foreign(model: onnx.ModelProto) -> list[Reject]:
-    """Nodes of other domains that nothing has replaced: past this point operators are known by name alone."""
-    return [
-        Reject(node.op_type, NO_ROW, "the op table has no row for it", node.name)
-        for node in model.graph.node
-        if node.domain and (node.domain, node.op_type) not in RESULTS
-    ]
 
 
 def _deprecated(model: onnx.ModelProto) -> list[Reject]:

@@ -7,6 +7,7 @@ from typing import Any
 import onnx
 
 from hipdnn_mlir_runtime.dtypes import BOOL, I64
+from hipdnn_mlir_runtime.errors import NO_ROW, Reject
 
 from ..ops.registry import HIPDNN_DOMAIN, ONNX
 from ..ops.spec import Refusal, Results, TensorType
@@ -123,3 +124,12 @@ _COUNTED: dict[str, Results] = {
     **dict.fromkeys((MASKED, REPEATED, JOINED, INDICES, SCATTERED), _like_first),
 }
 RESULTS.update({(HIPDNN_DOMAIN, name): results for name, results in _COUNTED.items()})
+
+
+def unknown_operators(model: onnx.ModelProto) -> list[Reject]:
+    """The nodes of other domains that nothing has replaced: in front of the import operators are known by name alone."""
+    return [
+        Reject(node.op_type, NO_ROW, "the op table has no row for it", node.name)
+        for node in model.graph.node
+        if node.domain and (node.domain, node.op_type) not in RESULTS
+    ]

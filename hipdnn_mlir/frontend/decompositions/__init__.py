@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import onnx
 from onnx import inliner
 
-from hipdnn_mlir_runtime.errors import UnsupportedError
+from hipdnn_mlir_runtime.errors import Reject, UnsupportedError
 
 from ...dynamic.facts import Fact
 from ...ops.evaluate import Array
 from ..constant_folding import Folded, fold_constants
-from ..own_operators import RESULTS
+from ..own_operators import RESULTS, unknown_operators
 from ..shape_inference import drop_contradicted
 from .decompose import decompose
 from .registry import CONTRIB
@@ -19,6 +19,9 @@ _WITHOUT_DOMAIN = frozenset(
     {"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "SkipLayerNormalization"}
 )
 """ONNX Runtime's operators that its optimizer writes without their domain."""
+
+_OF_TYPES = frozenset({"rank", "type"})
+"""The rules of rejects for values of which nothing is known."""
 
 
 def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -42,6 +45,18 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
+def _causes(model: onnx.ModelProto, rejects: list[Reject]) -> list[Reject]:
+    """The rejects, with operators that nobody knows in the place of nodes behind them, whose operands have no types for that alone."""
+    named = {reject.node for reject in rejects}
+    unknown = [reject for reject in unknown_operators(model) if reject.node not in named]
+    behind, values = {reject.node for reject in unknown}, set[str]()
+    for node in model.graph.node:
+        if node.name in behind or not values.isdisjoint(node.input):
+            behind.add(node.name)
+            values.update(filter(None, node.output))
+    return [*unknown, *(reject for reject in rejects if reject.node not in behind or reject.rule not in _OF_TYPES)]
+
+
 def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     """Decompose operators and fold constants, until neither finds more: folding tells types on which decompositions depend.
 
@@ -62,7 +77,7 @@ def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
         decomposed = [decompose(model, has_one_size=len(models) == 1) for model in models]
         rejects = [reject for found in decomposed for reject in found.rejects]
         if left is not None and len(rejects) >= left:
-            raise UnsupportedError(rejects)
+            raise UnsupportedError(_causes(decomposed[0].model, rejects))
         folded = fold_constants([found.model for found in decomposed])
         facts += folded[0].facts
         large = [
