@@ -83,7 +83,8 @@ def _matmul_integer(draw: Draw, op: str) -> Call:
     a, b = one_of(draw, *_BYTES), one_of(draw, *_BYTES)
     zeros = [_zero(draw, a), _zero(draw, b, one_of(draw, (), (n,)))][: draw(st.integers(0, 2))]
     batch = dims_of(draw, 0, 2, limit=10)
-    return Call(op, [_integers(draw, a, (*batch, m, k)), _integers(draw, b, (k, n)), *zeros])
+    right = _weights(draw, (k, n)) if b is np.int8 else _integers(draw, b, (k, n))
+    return Call(op, [_integers(draw, a, (*batch, m, k)), right, *zeros])
 
 
 @operator("ConvInteger")
