@@ -34,10 +34,10 @@ RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 )
 _MISEVALUATED = frozenset(
-    {"AveragePool", "ConvTranspose", "Erf", "GatherElements", "GlobalMaxPool", "GridSample", "LRN"}
+    {"AveragePool", "ConvTranspose", "Erf", "GatherElements", "GlobalMaxPool", "GridSample", "LRN", "MaxPool"}
 )
 """Operators of which onnx's reference implementation (1.23) is wrong: windows beyond the end, bias of groups, f64, indices beyond a
-dim, which it counts down one dim at a time, dims, cubic samples, other channels."""
+dim, which it counts down one dim at a time, dims, cubic samples, other channels, windows beyond the start."""
 
 
 _SHRINKING = WINDOWED | {"Pad", "Resize"}

@@ -40,6 +40,8 @@ GRAPHS = {
         y = Upsample<mode="linear">(x, scales) }""",
     "a constant that onnx's evaluator normalizes wrongly": """[21] g () => (y) <float[1,3,1,1] x = {1.0, 2.0, 3.0}> {
         y = LRN<size=1, alpha=0.25>(x) }""",
+    "a constant with windows that begin in front of it": """[22] g () => (y) <float[1,1,5] x = {1.0, 4.0, 2.0, 3.0, -2.0}> {
+        y = MaxPool<auto_pad="SAME_LOWER", kernel_shape=[2], strides=[2]>(x) }""",
     "a constant whose shape is wanted": """[21] g () => (y) <float[2,3] x = {1.0, 2.0, 3.0, 6.0, 5.0, 4.0}> {
         y = Hardmax<axis=1>(x) }""",
 }
