@@ -98,3 +98,18 @@ def test_layers_of_a_dense_block_write_into_one_concatenation() -> None:
     steps = _steps_of_checked(_model(DENSE))
     assert steps[0] == "copy"  # the caller's image, channels-last
     assert steps[1:] == ["conv2d", "mul + add + relu", "conv2d", "conv2d", "conv2d", "conv2d"]
+
+
+def test_products_of_constants_read_weights_as_a_gpu_stores_them() -> None:
+    """Such weights are transposed; all of this attention is made when the model is compiled."""
+    rng = np.random.default_rng(0)
+    weights = {"x": rng.normal(size=(1, 5, 24)), "w": rng.normal(size=(24, 72)), "b": rng.normal(size=72)}
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+        g () => (float[1,5,24] y) { y = com.microsoft.Attention<num_heads=3, unidirectional=0>(x, w, b) }"""
+    )
+    model.graph.initializer.extend(numpy_helper.from_array(v.astype(np.float32), n) for n, v in weights.items())
+    (want,) = ort.InferenceSession(model.SerializeToString()).run(None, {})
+    program = hipdnn_mlir.compile(model, target="gfx942")
+    (constant,) = program.model.constants
+    np.testing.assert_allclose(program.tensors[constant.tensor], want, rtol=1e-4, atol=1e-4)
