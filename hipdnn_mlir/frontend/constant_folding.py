@@ -44,6 +44,8 @@ _SHRINKING = WINDOWED | {"Pad", "Resize"}
 """Operators that may leave nothing of what has elements, beside those of which `cut_facts` knows what they leave."""
 MAX_SIZES = 1024
 """Elements of a result that differs with the dynamic dimensions of a model and is known nevertheless: shapes, and parts of them."""
+_MOST_DIMS = 8
+"""The same of floats, which are one dim or a few: more of them are positions, and a run computes these."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +295,7 @@ def _is_known(arrays: Sequence[Array]) -> bool:
         return True
     if first.size > MAX_SIZES or any(array.shape != first.shape for array in arrays):
         return False
-    return first.dtype.kind in "iu" or all(map(is_whole, arrays))
+    return first.dtype.kind in "iu" or (first.ndim <= 1 and first.size <= _MOST_DIMS and all(map(is_whole, arrays)))
 
 
 def _same(a: Array, b: Array) -> bool:

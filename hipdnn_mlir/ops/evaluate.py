@@ -184,7 +184,7 @@ def _compute(op: OpView, graph: Graph, arrays: Mapping[Any, Array]) -> Array:
         if tensor.operand is not None:
             dense = np.ascontiguousarray(arrays[tensors[tensor.operand]])
             strides = [step * dense.itemsize for step in tensor.strides]  # a row may read an operand transposed
-            values[index] = np.lib.stride_tricks.as_strided(dense, tensor.dims, strides)
+            values[index] = np.ndarray(tensor.dims, dense.dtype, dense, strides=strides)
         elif tensor.value is not None:
             values[index] = np.frombuffer(tensor.value, tensor.dtype.numpy).reshape(tensor.dims)
     with np.errstate(all="ignore"):  # infinities and NaN are what a run would give

@@ -110,17 +110,22 @@ class _Conversion:
 
     def _is_whole(self, value: ir.Value) -> bool:
         """Whether an f32 has integers of the model, without what was subtracted from them, such as a zero point; or parts of them."""
-        op = producer(value)
-        if isinstance(op, torch.AtenToDtypeOp):
-            dtype = tensor_type(op.self_.type).dtype
-            return dtype is not BOOL and not dtype.is_float
-        if isinstance(op, torch.AtenSubTensorOp):
-            return all(v in self._constant or self._is_whole(v) for v in (op.self_, op.other))
-        if isinstance(op, torch.AtenMulTensorOp):
-            return self._is_whole(op.self_) and _is_whole_literal(producer(op.other))
-        if op is None or isinstance(op, torch.AtenFloorOp):
-            return op is not None
-        return _moves(op) and self._is_whole(op.operands[0])
+        pending = [value]
+        while pending:
+            op = producer(pending.pop())
+            if isinstance(op, torch.AtenToDtypeOp):
+                dtype = tensor_type(op.self_.type).dtype
+                if dtype is BOOL or dtype.is_float:
+                    return False
+            elif isinstance(op, torch.AtenSubTensorOp):
+                pending += [v for v in (op.self_, op.other) if v not in self._constant]
+            elif isinstance(op, torch.AtenMulTensorOp) and _is_whole_literal(producer(op.other)):
+                pending.append(op.self_)
+            elif op is not None and _moves(op):
+                pending.append(op.operands[0])
+            elif not isinstance(op, torch.AtenFloorOp):
+                return False
+        return True
 
     def _convert_norm(self, norm: ir.OpView, row: OpRow) -> None:
         """It computes in f32 whatever it reads and writes: neither side needs a cast."""
