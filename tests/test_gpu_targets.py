@@ -1,6 +1,7 @@
 """Programs for GPUs, compiled on a machine without one: what they consist of, and what is refused."""
 
 import json
+import re
 from ctypes.util import find_library
 
 import numpy as np
@@ -270,3 +271,19 @@ def test_an_epilogue_is_cudnns_where_it_has_rows_enough(rows: int, activation: s
     program = hipdnn_mlir.compile(model, target="sm_90")
     assert len(summaries(program)) == steps
     assert bool(program.model.executables) == (rows > 32)  # few rows are generated code, whatever follows
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("sm_90+fusilli", "behind it$"),
+        ("gfx942:sramecc+:xnack-", "; write gfx942, without modes$"),
+        ("gfx1036", "; there is no code for gfx1036: run on the CPU, target 'host' or the provider's device of"),
+        ("sm_89", "; a GPU of sm_89 runs programs for sm_80$"),
+        ("sm_120", "; a GPU of sm_120 runs programs for sm_90$"),
+        ("sm_75", "; there is no code for sm_75: "),
+    ],
+)
+def test_an_unknown_target_is_an_error_that_says_what_to_do(name: str, hint: str) -> None:
+    with pytest.raises(ModelError, match=f"unknown target '{re.escape(name)}': expected one of host, sm_80.*{hint}"):
+        find_target(name)
