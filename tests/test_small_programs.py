@@ -74,6 +74,11 @@ CASES = [
              y = Pad(r, p, one) z = Pad(y, p) }""",
         3,
     ),
+    Case(
+        "empty_border_of_what_is_returned",
+        "(float[4] x) => (float[4] z) { p = Constant<value_ints=[0,0]>() y = Tanh(x) z = Pad(y, p) }",
+        2,
+    ),
     Case("value_returned_twice", "(float[3] x) => (float[3] z, float[3] y) { z = Relu(x) y = Identity(z) }", 2),
     Case("input_returned_twice", "(float[3] x) => (float[3] z, float[3] y) { z = Identity(x) y = Identity(x) }", 1, 1),
     Case(

@@ -160,3 +160,14 @@ def test_rows_of_a_dynamic_dimension(at: int | list[int]) -> None:
     for dims in ((2, 5), (1, 9), *([(3, 1)] if rows == [] else [])):
         feeds = {"x": np.random.default_rng(5).standard_normal((*dims, WIDTH), np.float32)}
         np.testing.assert_allclose(session.run(None, feeds)[0], reference.run(None, feeds)[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("error")
+def test_reversed_rows_of_a_dynamic_dimension() -> None:
+    b = GraphBuilder("reversed", opset=17)
+    product = b.op("MatMul", b.input("x", ["s", WIDTH]), b.normal([WIDTH, HIDDEN], 0.25))
+    numbers = [b.constant([number], np.int64) for number in (-1, -(2**63), 0, -1)]
+    model = b.model({b.op("Slice", product, *numbers): ["s", HIDDEN]})
+    feeds = {"x": np.random.default_rng(5).standard_normal((5, WIDTH), np.float32)}
+    want = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)[0]
+    np.testing.assert_allclose(hipdnn_mlir.compile(model).session().run(None, feeds)[0], want, rtol=1e-4, atol=1e-4)

@@ -144,7 +144,7 @@ class _Rows:
 def _is_one_row(node: onnx.NodeProto, numbers: Sequence[Array]) -> bool:
     """Whether it is one row that a Gather or Slice takes, and the same whatever the size."""
     first = numbers[0].reshape(-1)[0]
-    last = numbers[0].max() if node.op_type == "Gather" else numbers[1].reshape(-1)[0] - 1
+    last = numbers[0].max() if node.op_type == "Gather" else int(numbers[1].reshape(-1)[0]) - 1
     return bool(numbers[0].min() == first == last >= 0)
 
 

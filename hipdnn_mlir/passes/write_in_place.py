@@ -64,7 +64,7 @@ def _redirect(found: memref.CopyOp, target: Target) -> None:
     shown = producer(destination)
     if shown is not None:
         hoist(shown, made)
-        _hoist_fills(base(destination), made)
+    _hoist_fills(base(destination), made)
     copy.erase()
     source.replace_all_uses_with(destination)
     retype_uses(destination)
@@ -114,8 +114,7 @@ def _writers(root: ir.Value) -> list[RegionOp]:
 
 def _may_write_early(destination: ir.Value) -> bool:
     """Whether nothing but a fill without operands writes the whole buffer under `destination`."""
-    root = base(destination)
-    return root == destination or all(len(region.body.arguments) == 0 for region in _writers(root))
+    return all(len(region.body.arguments) == 0 for region in _writers(base(destination)))
 
 
 def _hoist_fills(root: ir.Value, before: ir.OpView) -> None:

@@ -97,6 +97,30 @@ func.func @result(%x: memref<2xf32>, %y: memref<2xf32>) {
 
 // -----
 
+// A border of no elements fills the whole result, which the copy writes over: the fill stays the first.
+
+// CHECK-LABEL: func.func @empty_border
+// CHECK:         hipdnn.graph ins() outs(%arg1)
+// CHECK:         hipdnn.graph ins(%arg0) outs(%arg1)
+// CHECK-NOT:     memref.copy
+!v = !torch.vtensor<[2],f32>
+func.func @empty_border(%x: memref<2xf32>, %y: memref<2xf32>) {
+  %a = memref.alloc() : memref<2xf32>
+  hipdnn.graph ins(%x) outs(%a) ({
+  ^bb0(%v: !v):
+    %r = torch.aten.relu %v : !v -> !v
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32>, memref<2xf32>) -> ()
+  hipdnn.graph ins() outs(%y) ({
+    %r = torch.vtensor.literal(dense<0.0> : tensor<2xf32>) : !v
+    hipdnn.yield %r : !v
+  }) : (memref<2xf32>) -> ()
+  memref.copy %a, %y : memref<2xf32> to memref<2xf32>
+  return
+}
+
+// -----
+
 // The first slot of a stack is a vector of stride 1 at the start, which MLIR takes for a packed one; its reader sees it as a matrix.
 
 // CHECK-LABEL: func.func @stack
