@@ -42,6 +42,12 @@ _SOON_S = 5
 """Until it is given up to wait for what takes less than a second where nothing is wrong."""
 _STARTED_S = 600
 """Until a start is given up. Serve itself waits for its proxies for a minute; importing them takes longer on a busy machine."""
+_ROUNDING = 1e-3
+"""Of CPUs and GPUs that Ray counts."""
+_CPU_HINT = "give --threads, or fewer --replicas"
+_GPU_HINT = (
+    "give fewer --replicas, or a part of a GPU with --gpus; Ray finds AMD's GPUs by a package: pip install amdsmi"
+)
 _LOGGING = {"encoding": "JSON"}
 _HAPROXY_FILES = {
     "CONFIG_FILE_LOC": "haproxy.cfg",
@@ -255,15 +261,30 @@ def deploy(settings: Settings, server: type[ModelServer] | None = None) -> None:
     """Start replicas, and return when they serve; arguments as for `application`.
 
     Raises:
-        ModelError: The models cannot be loaded.
+        ModelError: The models cannot be loaded, or Ray has no room for the replicas.
     """
     from ray import serve
 
+    _check_room(settings)
     deployed = application(vars(settings), server)
     try:
         _patiently(lambda: serve.run(deployed, name=APPLICATION, route_prefix="/"))
     except (RuntimeError, TimeoutError) as error:
         raise ModelError(f"the models are not served: {_reason(APPLICATION) or error}") from error
+
+
+def _check_room(settings: Settings) -> None:
+    """Refuse what this machine will never have, which Serve would wait for without a word. Nodes may still join a cluster."""
+    import ray
+
+    if _address() != "local":
+        return
+    found = ray.cluster_resources()
+    for name, each, hint in (("CPU", settings.cpus, _CPU_HINT), ("GPU", settings.gpus, _GPU_HINT)):
+        needed, there = settings.replicas * each, found.get(name, 0)
+        if needed > there + _ROUNDING:
+            what = f"--replicas {settings.replicas} with {each:g} {name} each"
+            raise ModelError(f"Ray finds {there:g} {name} here", where=what, expected=f"{needed:g}", hint=hint)
 
 
 def stop(folder: str) -> None:

@@ -118,6 +118,11 @@ def test_a_block_computes_several_heads_where_there_are_many(
     assert_close(run(arrays, attributes, arch, in_place=True), attended(arrays, **attributes), "f32")
 
 
+def test_a_block_has_no_more_heads_than_groups_of_lanes_that_write_them() -> None:
+    arrays, attributes = operands("f32", 13, (64, 8), 5, 256, 0), {"scale": 0.2, "left": -1}
+    assert_close(run(arrays, attributes, "gfx90a", in_place=True), attended(arrays, **attributes), "f32")
+
+
 @pytest.mark.parametrize(("start", "count"), [(-1, 5), (-(2**40), 5), (40, 41), (2**40, 2**40)])
 def test_counts_out_of_range_become_the_nearest_ones(start: int, count: int) -> None:
     arrays = operands("f32", 1, (4, 2), 40, 64, 32)

@@ -27,7 +27,7 @@ _THREADS = 256
 _AHEAD, _AHEAD_TOGETHER = 4, 2
 """Keys that a group of lanes reads at once, for one head and for several: two blocks have room on a multiprocessor then."""
 _MOST_VALUES = 32
-"""Elements of results that a thread keeps."""
+"""Elements of results that a thread keeps; and no block has more heads than groups of lanes, for each of these writes one."""
 _LOG2_E = 1.4426950408889634
 
 
@@ -72,7 +72,7 @@ def decode_attention_launch(operands: Sequence[Operand], attributes: Any, archit
     if width % lanes or half % lanes:
         raise Refusal("shape", f"heads of {width} of which {2 * half} are rotated, expected multiples of {lanes}")
     group = 1 << (width // lanes - 1).bit_length()
-    together = _together(q, keys, lanes, architecture)
+    together = _together(q, keys, min(_MOST_VALUES // lanes, _THREADS // group), architecture)
     writer = _Writer(named, attributes, lanes, group, together, architecture.wave_size)
     read_early = [keys, values, *([table] if table else [])]
     writer.early = architecture.waits_in_kernels and all(operand.is_settled for operand in read_early)
@@ -81,10 +81,10 @@ def decode_attention_launch(operands: Sequence[Operand], attributes: Any, archit
     return Launch(writer.write, blocks, _THREADS, shared_bytes, is_wide(operands, blocks * _THREADS))
 
 
-def _together(q: Operand, keys: Operand, lanes: int, architecture: Architecture) -> int:
-    """Heads of one block: those that share keys, where enough blocks are left."""
+def _together(q: Operand, keys: Operand, most: int, architecture: Architecture) -> int:
+    """Heads of one block, up to `most`: those that share keys, where enough blocks are left."""
     found, shared_by = 1, q.dims[1] // keys.dims[1]
-    for count in range(2, min(shared_by, _MOST_VALUES // lanes) + 1):
+    for count in range(2, min(shared_by, most) + 1):
         if shared_by % count == 0 and q.dims[0] * q.dims[1] // count >= architecture.units:
             found = count
     return found
