@@ -99,6 +99,21 @@ def small_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_gpus")
+@pytest.mark.parametrize(("rows", "n"), [(1, 213), (2, 208)])
+def test_blocks_of_codes_have_few_waves_where_a_multiprocessor_has_several(rows: int, n: int) -> None:
+    k = 288
+    (x,) = numbers(rows, "f16", (rows, k))
+    codes, scales, meant = codes_of(k, 4, n, k, 32)
+    narrow = scales.astype(np.float16)
+    meant = meant / np.repeat(scales, 32, 1) * np.repeat(wide(narrow), 32, 1)
+    body, arrays = partial(of_codes, block=32), [x, codes, narrow]
+    made = generate_graph(graph_of(body, arrays, [TensorSpec("f16", (rows, n))]), find_architecture("sm_90"))
+    compiled.check(made)
+    assert made.block == (128, 1, 1)
+    check(body, arrays, "f16", "sm_90", wide(x) @ meant.T)
+
+
+@pytest.mark.usefixtures("small_gpus")
 @pytest.mark.parametrize(
     ("shape", "k", "n", "dtype"),
     [((9,), 768, 1140, "f16"), ((32,), 768, 2304, "bf16"), ((3, 7), 768, 1180, "f16")],

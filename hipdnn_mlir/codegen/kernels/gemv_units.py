@@ -31,8 +31,9 @@ from .stream import stream
 
 _WAVE, _LANES = 32, 4
 """Threads of a wave, lanes that share a column."""
-_WAVES, _MOST_WAVES = 8, 16
-"""Of a block; the latter where there are few blocks, and rows come from afar."""
+_FEW_WAVES, _WAVES, _MOST_WAVES = 4, 8, 16
+"""Of a block: where a multiprocessor has several, each of which stages rows and normalizes them; else; and where blocks are few, and rows
+come from afar."""
 _MOST_SHARED_BYTES = 48 * 1024
 _MOST_THREADS = 1024
 """Of a multiprocessor, where each needs 64 registers."""
@@ -50,8 +51,7 @@ def gemv_units_launch(graph: Graph, architecture: Architecture, constants: Colle
     body = body_behind(graph, found)
     writer = _Writer(graph, found, body, early=reads_early(graph, found, architecture, constants))
     blocks = ceil(found.columns / UNITS_COLUMNS)
-    if blocks <= 2 * architecture.units:
-        writer.take_more_waves()
+    writer.choose_waves(blocks, architecture.units)
     wide = is_wide(body.operands, max(blocks * writer.threads, 2 * found.inner))
     shared = writer.staged_bytes + writer.sums_bytes
     return Launch(writer.write, blocks, writer.threads, shared, wide, resident=writer.resident(blocks, architecture))
@@ -98,10 +98,14 @@ class _Writer:
         wanted = ceil(blocks / architecture.units)
         return wanted if self.apart and 1 < wanted <= _MOST_THREADS // self.threads else None
 
-    def take_more_waves(self) -> None:
-        """Hide more of the time that rows take to come, where there is memory for the sums."""
+    def choose_waves(self, blocks: int, units: int) -> None:
+        """Stage rows by few waves where blocks are many; else hide more of the time that rows take to come, where sums have room."""
+        if self.apart:
+            self.waves = _FEW_WAVES if blocks > units else _WAVES
+            return
         is_long = self.steps >= _LANES * _MOST_WAVES
-        if self.staged is None and is_long and 4 * _WAVE * _MOST_WAVES * self.sums <= _MOST_SHARED_BYTES:
+        has_room = 4 * _WAVE * _MOST_WAVES * self.sums <= _MOST_SHARED_BYTES
+        if self.staged is None and blocks <= 2 * units and is_long and has_room:
             self.waves = _MOST_WAVES
 
     def _staged_rows(self) -> StagedRows:
