@@ -109,6 +109,11 @@ MULTIPLES = (1, 31, 32, 33, 64, 65, 150, 400)
         pytest.param(model("s = Neg(size) y = Slice(x, s, size, first)"), (1, 150), 0, id="from -n"),
         pytest.param(model("y, z = Split<axis=0, num_outputs=2>(x)"), (2, 5, 150), None, id="halves"),
         pytest.param(
+            model("h = Div(size, two) a = Slice(x, h, size, first) n = Shape<start=0, end=1>(a) q = Mod(n, c) e = Sub(c, q) "
+                  "d = Mod(e, c) p = Concat<axis=0>(none, d, first) y = Pad(a, p)", two=[2], c=[4], none=[0, 0]),
+            (1, 2, 7, 9, 150), None, id="a half filled to 4"
+        ),
+        pytest.param(
             model("b = Cast<to=3>(size) f = Cast<to=1>(b) y = Mul(x, f)"), (1, 127), 128, id="a number of 8 bits"
         ),
         pytest.param(

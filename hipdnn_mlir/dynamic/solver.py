@@ -246,7 +246,7 @@ class Solver:
         with np.errstate(divide="ignore", invalid="ignore"):  # a product may be 0 at a sample point
             ratios = np.array(values, np.float64) / self._powers
             spread = ratios.max(1) - ratios.min(1)
-        for index in np.flatnonzero(spread <= _ROUNDING * np.abs(ratios[:, 0])):
+        for index in np.flatnonzero(np.isfinite(spread) & (spread <= _ROUNDING * np.abs(ratios[:, 0]))):
             powers, factors = self._monomials[index]
             divisor = powers[0] // math.gcd(powers[0], values[0])
             factor = values[0] * divisor // powers[0]
