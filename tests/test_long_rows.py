@@ -53,3 +53,11 @@ def test_one_row_of_many_elements_equals_onnxruntime(operator: str) -> None:
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     (got,), (want,) = session.run(None, {"x": x}), reference.run(None, {"x": x})
     np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-6 + 1e-5 * float(np.abs(want).max()))
+
+
+def test_a_dynamic_row_of_any_length_is_taken() -> None:
+    b = GraphBuilder("row", opset=21)
+    session = hipdnn_mlir.compile(b.model({b.op("Softmax", b.input("x", ["n"]), axis=0): ["n"]})).session()
+    x = np.random.default_rng(3).standard_normal(9_000_000, np.float32)
+    want = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], want / want.sum(), rtol=1e-5)

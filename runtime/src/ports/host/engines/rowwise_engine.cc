@@ -11,9 +11,6 @@
 namespace hipdnn_port {
 namespace {
 
-/// Above this the rows no longer stay in any cache and the memory would be per thread.
-constexpr std::int64_t max_scratch_bytes = std::int64_t{64} << 20;
-
 RowProgram prepared_rows(const Graph& graph) {
   RowProgram program = lower_rowwise(graph);
   if (program.fold_count() == 1 && !program.broadcasts_back()) {
@@ -28,10 +25,7 @@ class RowwisePlan final : public Plan {
   RowwisePlan(const Graph& graph, const RowProgram& program, int threads)
       : tiles_(program, wanted_tile_elements(program, threads), true),
         elements_(program.size()),
-        threads_(std::max(1, threads)) {
-    if (tiles_.scratch_bytes() > max_scratch_bytes) {
-      throw Refusal(text("rows need ", tiles_.scratch_bytes(), " bytes of scratch each, more than ", max_scratch_bytes));
-    }
+        threads_(static_cast<int>(std::clamp<std::int64_t>(tiles_.tile_count(), 1, std::max(1, threads)))) {
     uids_ = pointer_uids(graph);
     workspace_bytes_ = tiles_.scratch_bytes() * threads_;
   }
