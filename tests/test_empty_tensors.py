@@ -44,6 +44,23 @@ def test_model_equals_onnxruntime_when_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "graph",
+    [
+        """g (float[n,3] x) => (float[n,6] y) {
+            one = Constant<value_int=1>() s = CumSum(x, one) y = Concat<axis=1>(x, s) }""",
+        """g (float[n,3] x) => (float[n,3] y, float[m,3] z) {
+            y = Relu(x) n = Shape<start=0, end=1>(y) two = Constant<value_ints=[2]>() h = Div(n, two)
+            first = Constant<value_ints=[0]>() z = Slice(y, h, n, first) }""",
+    ],
+    ids=["parts that a kernel writes", "a copy"],
+)
+def test_nothing_is_moved_when_a_dynamic_dimension_is_0(graph: str) -> None:
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]>\n{graph}')
+    got = hipdnn_mlir.compile(model).session().run(None, {"x": np.zeros((0, 3), np.float32)})
+    assert [one.shape[0] for one in got] == [0] * len(got)
+
+
+@pytest.mark.parametrize(
     ("graph", "made_by"),
     [
         ("g (float[2,3,n] x) => (float y) { y = ReduceSum<keepdims=0>(x) }", "reduce"),

@@ -144,6 +144,7 @@ class ProgramChecker {
     if (copy.source.buffer == copy.destination.buffer && high - low < bytes) {
       destination.fail("a destination apart from the source", "offset " + std::to_string(copy.destination.offset));
     }
+    if (bytes == 0) return;
     note_read(copy.source, source);
     note_write(copy.destination, destination);
     program_.steps_.push_back({std::move(step.name), copy});
@@ -172,7 +173,9 @@ class ProgramChecker {
   }
 
   View view_of(const records::Location<Concrete>& location, std::uint64_t bytes, const Place& place) const {
-    const View view{check_index(location.buffer, program_.buffers_.size(), Place(place, "buffer")), static_cast<std::uint64_t>(location.offset)};
+    View view{check_index(location.buffer, program_.buffers_.size(), Place(place, "buffer")), static_cast<std::uint64_t>(location.offset)};
+    // A part of no elements, behind others of none, is nowhere: offsets of parts need not be multiples of the size that is zero.
+    if (bytes == 0) view.offset = 0;
     const std::uint64_t size = program_.buffers_[view.buffer].bytes;
     if (!is_within(view.offset, bytes, size)) {
       place.fail(std::to_string(bytes) + " bytes from offset " + std::to_string(view.offset) + " pass the end of buffer " +
