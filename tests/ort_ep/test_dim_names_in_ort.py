@@ -59,3 +59,9 @@ def test_sizes_of_one_name_differ_when_a_program_is_compiled_for_each(tmp_path: 
 
 def test_size_of_one_is_broadcast_when_the_model_is_at_hand(tmp_path: Path) -> None:
     _check(_model(BROADCAST), {"x": (4, 3), "z": (1, 3)}, tmp_path)
+
+
+@pytest.mark.parametrize("dims", [(4, 1), (1, 4), (4, 4)])
+def test_size_of_one_is_broadcast_where_names_differ(dims: tuple[int, int], tmp_path: Path) -> None:
+    model = _model("g (float[a,3] x, float[b,3] z) => (float[c,3] y) { y = Add(x, z) }")
+    _check(model, {"x": (dims[0], 3), "z": (dims[1], 3)}, tmp_path)

@@ -44,6 +44,22 @@ std::string group_reasons(const std::vector<Refusal>& refusals, std::size_t limi
   return text;
 }
 
+/// Whether the program has one size for dims to which the model gives different names, or none: one of them may be 1 and be broadcast.
+bool joins_names(const hipdnn_rt::DynamicProgram& program, const NodeSignature& signature) {
+  std::map<std::size_t, std::string> names;
+  for (std::size_t i = 0; i < std::min(program.inputs().size(), signature.inputs.size()); ++i) {
+    const auto& sizes = program.inputs()[i].dims;
+    const TensorType& type = signature.inputs[i].type;
+    for (std::size_t d = 0; type.dims && d < std::min(sizes.size(), type.dims->size()); ++d) {
+      const std::optional<std::size_t> symbol = program.symbol_of(sizes[d]);
+      if (!symbol || (*type.dims)[d] >= 0) continue;
+      const auto [first, is_new] = names.emplace(*symbol, type.symbols[d]);
+      if (!is_new && (first->second.empty() || first->second != type.symbols[d])) return true;
+    }
+  }
+  return false;
+}
+
 Ep* self_of(OrtEp* ep) { return static_cast<Ep*>(ep); }
 
 }  // namespace
@@ -295,7 +311,8 @@ std::unique_ptr<FusedNode> Ep::compile_dynamic(const OrtGraph* graph, const Enco
   try {
     const CompiledModel compiled = compiler_->compile_dynamic(model, signature.node);
     std::optional<SizeCompiler> rest;
-    if (compiled.program->is_partial()) rest = SizeCompiler{compiler_, compiler_->make_image(model, compiled.program)};
+    const bool is_partial = compiled.program->is_partial() || (!compiled.program->growing() && joins_names(*compiled.program, signature));
+    if (is_partial) rest = SizeCompiler{compiler_, compiler_->make_image(model, compiled.program)};
     std::unique_ptr<FusedNode> node = make_fused(compiled.program, signature, std::move(rest));
     put_in_context(graph, signature, compiled.container, context_node);
     return node;
