@@ -78,7 +78,11 @@ fs::path resolve(const std::string& node, const std::string& name, const std::st
     refuse_context(node, "its program lies in the file '" + name + "', but the model was loaded from memory: load it by its path, set the session's " +
                      "ep.context_file_path, or compile with the program embedded");
   }
-  return fs::path(model_path).parent_path() / path;
+  const fs::path file = fs::path(model_path).parent_path() / path;
+  if (std::error_code error; !fs::exists(file, error)) {
+    refuse_context(node, "its program, the file '" + file.string() + "', is not there: copy it beside the model, or compile with the program embedded");
+  }
+  return file;
 }
 
 /// A program from bytes that lie anywhere: copied to the alignment that a mapped file has.
