@@ -103,7 +103,7 @@ void Factory::set_memory_creators() {
       const std::lock_guard lock(self->mutex_);
       std::vector<std::shared_ptr<DeviceMemory>> memories;
       for (const Gpu& gpu : self->gpus_) memories.push_back(gpu.memory);
-      if (!memories.empty()) *transfer = std::make_unique<DataTransfer>(self->ort_, std::move(memories)).release();
+      if (!memories.empty()) *transfer = std::make_unique<DataTransfer>(self->ort_, std::move(memories), self->is_umbrellas_).release();
     });
   };
   IsStreamAware = [](const OrtEpFactory* factory) noexcept {
@@ -167,10 +167,28 @@ OrtEpDevice* Factory::offer(const OrtHardwareDevice* hardware, const Choice& cho
   return device;
 }
 
-OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice) {
+Factory::Gpu Factory::open_gpu(const Choice& choice) {
   auto memory = std::make_shared<DeviceMemory>(open_device({.port = choice.port, .device = choice.ordinal, .compare_plans = false}));
-  Gpu gpu{choice, make_memory_info(ort_, memory->vendor_id(), choice.ordinal, OrtDeviceMemoryType_DEFAULT),
+  return {choice, make_memory_info(ort_, memory->vendor_id(), choice.ordinal, OrtDeviceMemoryType_DEFAULT),
           make_memory_info(ort_, memory->vendor_id(), choice.ordinal, OrtDeviceMemoryType_HOST_ACCESSIBLE), memory};
+}
+
+void Factory::find_umbrellas_gpu() {
+  const Vendor& vendor = kVendors.front();
+  const std::lock_guard looking(looking_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!gpus_.empty()) return;
+  }
+  if (!is_virtual_ && count_gpus(vendor, true) == 0) return;
+  Gpu gpu = open_gpu({is_virtual_ ? "host" : vendor.port, 0, true});
+  const std::lock_guard lock(mutex_);
+  gpus_.push_back(std::move(gpu));
+  is_umbrellas_ = true;
+}
+
+OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice) {
+  Gpu gpu = open_gpu(choice);
   OrtOwned<OrtEpDevice> device(offer(hardware, choice), ort_.ep->ReleaseEpDevice);
   check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.device_info.get()));
   if (gpu.memory->device().has_pinned_memory()) check(ort_, ort_.ep->EpDevice_AddAllocatorInfo(device.get(), gpu.pinned_info.get()));
@@ -200,10 +218,11 @@ std::size_t Factory::count_gpus(const Vendor& vendor, bool is_listed) const {
   }
 }
 
-Factory::Choice Factory::choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const {
+Factory::Choice Factory::choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) {
   const Choice cpu{"host", 0, false};
   if (metadata == nullptr || count == 0) {
-    // An umbrella provider passes no device: the best on offer.
+    // An umbrella provider passes no device: the best on offer, or that there is.
+    find_umbrellas_gpu();
     const std::lock_guard lock(mutex_);
     return gpus_.empty() ? cpu : gpus_.front().choice;
   }
@@ -264,8 +283,9 @@ std::shared_ptr<DeviceMemory> Factory::memory_of(const OrtMemoryDevice* device) 
 
 std::shared_ptr<DeviceMemory> Factory::memory_of(std::uint32_t vendor_id, int ordinal) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(gpus_.begin(), gpus_.end(),
-                                  [&](const Gpu& gpu) { return gpu.memory->vendor_id() == vendor_id && gpu.choice.ordinal == ordinal; });
+  const auto found = std::find_if(gpus_.begin(), gpus_.end(), [&](const Gpu& gpu) {
+    return gpu.memory->vendor_id() == vendor_id && (is_umbrellas_ || gpu.choice.ordinal == ordinal);
+  });
   if (found == gpus_.end()) throw hipdnn_rt::InputError("device " + std::to_string(ordinal) + " is none of this provider's");
   return found->memory;
 }

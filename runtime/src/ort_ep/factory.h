@@ -58,6 +58,9 @@ class Factory final : public OrtEpFactory {
                      std::size_t* offer_count);
   OrtEpDevice* offer(const OrtHardwareDevice* hardware, const Choice& choice);
   OrtEpDevice* offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice);
+  Gpu open_gpu(const Choice& choice);
+  /// The first of AMD's GPUs, for an umbrella provider, which asks for no devices on offer: it offers its own, under numbers of its own.
+  void find_umbrellas_gpu();
   /// Null, with a line in the log, where the GPU cannot be used.
   OrtEpDevice* try_offer_gpu(const Vendor& vendor, const OrtHardwareDevice* hardware, int ordinal);
   /// A GPU that ONNX Runtime does not know of: a virtual one, or one that it cannot find.
@@ -66,7 +69,7 @@ class Factory final : public OrtEpFactory {
   std::size_t count_gpus(const Vendor& vendor, bool is_listed) const;
 
   OrtEp* create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* options, const OrtLogger* logger);
-  Choice choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count) const;
+  Choice choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count);
   std::shared_ptr<const hipdnn_rt::Device> open_device(const hipdnn_rt::DeviceOptions& options);
   std::shared_ptr<DeviceMemory> memory_of(const OrtMemoryDevice* device) const;
   std::shared_ptr<DeviceMemory> memory_of(std::uint32_t vendor_id, int ordinal) const;
@@ -81,6 +84,9 @@ class Factory final : public OrtEpFactory {
   /// Sessions with equal settings share a device, so that equal graphs share plans.
   std::map<hipdnn_rt::DeviceOptions, std::weak_ptr<const hipdnn_rt::Device>> devices_;
   std::vector<Gpu> gpus_;
+  /// Whether an umbrella provider's GPU is the only one, and one thread at a time that looks for it.
+  bool is_umbrellas_ = false;
+  std::mutex looking_mutex_;
   std::vector<OrtOwned<OrtHardwareDevice>> made_hardware_;
 };
 

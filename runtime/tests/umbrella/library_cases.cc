@@ -24,13 +24,17 @@ class Library {
   Library& operator=(const Library&) = delete;
 
   /// Throws with the library's message.
-  OrtEpFactory* create(std::size_t capacity = 1) const {
+  OrtEpFactory* create(std::size_t capacity = 1, const char* registration = "tests") const {
     OrtEpFactory* factory = nullptr;
     std::size_t count = 0;
-    const std::string message = take_message(base_, create_("tests", base_, nullptr, &factory, capacity, &count));
+    const std::string message = take_message(base_, create_(registration, base_, nullptr, &factory, capacity, &count));
     if (!message.empty()) throw std::runtime_error(message);
     check::equal(count, 1U, "factories");
     return factory;
+  }
+  const OrtApi& api() const { return *base_->GetApi(ORT_API_VERSION); }
+  void succeed(OrtStatus* status, const check::Location& at = check::Location::current()) const {
+    check::equal(take_message(base_, status), std::string(), "failed:", at);
   }
   void release(OrtEpFactory* factory) const { check::equal(take_message(base_, release_(factory)), std::string()); }
 
@@ -93,6 +97,38 @@ void test_provider_that_comes_late(const Paths& paths) {
   check::that(!is_loaded(folder.path() / kProvider), "the provider is loaded after the last factory");
 }
 
+/// As the AMD GPU umbrella provider does: it asks for no devices on offer, passes none, and has memory of GPUs under numbers of its own.
+void test_gpu_of_an_umbrella(const Paths& paths) {
+  const Library library(paths, paths.libraries);
+  const OrtApi& api = library.api();
+  OrtEpFactory* factory = library.create(1, "tests.virtual");
+  OrtSessionOptions* options = nullptr;
+  library.succeed(api.CreateSessionOptions(&options));
+  OrtEp* ep = nullptr;
+  library.succeed(factory->CreateEp(factory, nullptr, nullptr, 0, options, nullptr, &ep));
+  check::that(factory->IsStreamAware(factory), "the session runs on the CPU");
+  OrtMemoryInfo* info = nullptr;
+  constexpr std::uint32_t amd = 0x1002;
+  library.succeed(api.CreateMemoryInfo_V2("default", OrtMemoryInfoDeviceType_GPU, amd, 1, OrtDeviceMemoryType_DEFAULT, 0,
+                                          OrtDeviceAllocator, &info));
+  OrtAllocator* allocator = nullptr;
+  library.succeed(factory->CreateAllocator(factory, info, nullptr, &allocator));
+  const OrtMemoryDevice* device = api.GetEpApi()->MemoryInfo_GetMemoryDevice(info);
+  OrtDataTransferImpl* transfer = nullptr;
+  library.succeed(factory->CreateDataTransfer(factory, &transfer));
+  check::that(transfer->CanCopy(transfer, device, device), "nothing copies the umbrella's memory");
+  transfer->Release(transfer);
+  OrtSyncStreamImpl* stream = nullptr;
+  library.succeed(ep->CreateSyncStreamForDevice(ep, device, &stream));
+  check::that(stream != nullptr, "there is no stream");
+  stream->Release(stream);
+  factory->ReleaseAllocator(factory, allocator);
+  factory->ReleaseEp(factory, ep);
+  api.ReleaseMemoryInfo(info);
+  api.ReleaseSessionOptions(options);
+  library.release(factory);
+}
+
 void test_no_room_for_a_factory(const Paths& paths) {
   const Library library(paths, paths.libraries);
   check::contains(failure_of(library, 0), "no room for a factory");
@@ -105,6 +141,7 @@ void add_library_cases(check::Suite& suite, const Paths& paths) {
   suite.add("library: loads and unloads the provider when factories come one after the other", [&] { test_factories_in_turn(paths); });
   suite.add("library: eight threads create and release", [&] { test_factories_of_threads(paths); });
   suite.add("library: works when the provider comes late", [&] { test_provider_that_comes_late(paths); });
+  suite.add("library: runs on the GPU, whatever its number, when an umbrella passes no device", [&] { test_gpu_of_an_umbrella(paths); });
   suite.add("library: passes the error on when there is no room for a factory", [&] { test_no_room_for_a_factory(paths); });
 }
 

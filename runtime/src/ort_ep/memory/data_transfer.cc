@@ -40,7 +40,8 @@ struct DataTransfer::Copy {
   }
 };
 
-DataTransfer::DataTransfer(const Ort& ort, std::vector<std::shared_ptr<DeviceMemory>> devices) : OrtDataTransferImpl{}, ort_(ort) {
+DataTransfer::DataTransfer(const Ort& ort, std::vector<std::shared_ptr<DeviceMemory>> devices, bool others_number)
+    : OrtDataTransferImpl{}, ort_(ort), others_number_(others_number) {
   for (std::shared_ptr<DeviceMemory>& memory : devices) lanes_.push_back({std::move(memory), {}});
   ort_version_supported = ORT_API_VERSION;
   Release = [](OrtDataTransferImpl* base) noexcept { delete static_cast<DataTransfer*>(base); };
@@ -67,7 +68,7 @@ DataTransfer::Place DataTransfer::place_of(const OrtMemoryDevice* device) const 
   const auto vendor = ort_.ep->MemoryDevice_GetVendorId(device);
   const auto id = ort_.ep->MemoryDevice_GetDeviceId(device);
   const auto lane = std::ranges::find_if(lanes_, [&](const Lane& each) {
-    return each.memory->vendor_id() == vendor && static_cast<std::uint32_t>(each.memory->ordinal()) == id;
+    return each.memory->vendor_id() == vendor && (others_number_ || static_cast<std::uint32_t>(each.memory->ordinal()) == id);
   });
   if (lane == lanes_.end()) return {};
   const bool is_device = ort_.ep->MemoryDevice_GetMemoryType(device) == OrtDeviceMemoryType_DEFAULT;

@@ -19,8 +19,9 @@ namespace hipdnn_ep {
 /// given so far, and is done on return.
 class DataTransfer : public OrtDataTransferImpl {
  public:
-  /// A device's vendor and ordinal are those of ONNX Runtime's memory infos; one entry per device.
-  DataTransfer(const Ort& ort, std::vector<std::shared_ptr<DeviceMemory>> devices);
+  /// A device's vendor and ordinal are those of ONNX Runtime's memory infos; one entry per device. If others number devices, there is one of
+  /// the vendor's, which has any number.
+  DataTransfer(const Ort& ort, std::vector<std::shared_ptr<DeviceMemory>> devices, bool others_number = false);
   DataTransfer(const DataTransfer&) = delete;
   DataTransfer& operator=(const DataTransfer&) = delete;
 
@@ -48,6 +49,7 @@ class DataTransfer : public OrtDataTransferImpl {
   hipdnn_rt::Stream take_stream(Lane& lane);
 
   Ort ort_;
+  bool others_number_;
   /// Guards the lanes' idle streams.
   std::mutex mutex_;
   mutable std::vector<Lane> lanes_;
