@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,9 @@ class _Folder:
             raise DynamicDimensionError(
                 "operators of the model decompose differently at different sizes of a dynamic dimension"
             )
-        self._known = self._empty | {name: [arrays[name] for arrays in initializers] for name in initializers[0]}
+        self._known = self._empty | {
+            name: _shared([arrays[name] for arrays in initializers]) for name in initializers[0]
+        }
         self._at = Sampled(self._dims, self._known.get)
         # What orders sizes and is a result, or chooses between constants, is left to each run: a constant would hold for some sizes only.
         self._results_and_choices = {value.name for value in models[0].graph.output}
@@ -242,16 +245,16 @@ class _Folder:
             return None
         if node.op_type == "Identity" and node.output[0] in {value.name for value in self._models[0].graph.output}:
             return None
-        per_model = []
+        per_model: list[list[Array]] = []
         for index in range(len(self._models)):
-            results = self._evaluated(node, index)
+            results = per_model[0] if index and self._is_alike(node, index) else self._evaluated(node, index)
             if results is None:
                 return None
             per_model.append(results)
         is_made_empty = node.output[0] in self._empty and any(name not in self._empty for name in node.input[:1])
         if len(self._models) > 1 and is_made_empty:
             self._check_empty(node)
-        per_output = [list(arrays) for arrays in zip(*per_model, strict=True)]
+        per_output = [_shared(arrays) for arrays in zip(*per_model, strict=True)]
         if not all(map(_is_known, per_output)):
             return None
         inputs = [self._known[name] for name in node.input if name in self._known]
@@ -273,6 +276,12 @@ class _Folder:
         if node.op_type in _SHRINKING and len({known.get(node.input[0]) for known in self._dims}) > 1:
             raise untold(node, "makes nothing of any sample size")
 
+    def _is_alike(self, node: onnx.NodeProto, index: int) -> bool:
+        """Whether a node computes from the same arrays as in the first model."""
+        known = [self._known.get(name) for name in node.input if name]
+        is_empty = any(name in self._empty for name in node.output)
+        return not is_empty and all(arrays is not None and arrays[index] is arrays[0] for arrays in known)
+
     def _evaluated(self, node: onnx.NodeProto, index: int) -> list[Array] | None:
         if node.op_type in ("Shape", "Size"):
             known = self._known.get(node.input[0])
@@ -291,11 +300,17 @@ class _Folder:
 def _is_known(arrays: Sequence[Array]) -> bool:
     """Whether one result at several sizes counts as known: it is the same, or it is a shape or something like it."""
     first = arrays[0]
-    if all(array is first or _same(array, first) for array in arrays):
+    if all(array is first for array in arrays):  # as `_shared` has them
         return True
     if first.size > MAX_SIZES or any(array.shape != first.shape for array in arrays):
         return False
     return first.dtype.kind in "iu" or (first.ndim <= 1 and first.size <= _MOST_DIMS and all(map(is_whole, arrays)))
+
+
+def _shared(arrays: Sequence[Array]) -> list[Array]:
+    """The first array wherever others equal it: what follows from it is then computed once."""
+    first = arrays[0]
+    return [first if array is first or _same(array, first) else array for array in arrays]
 
 
 def _same(a: Array, b: Array) -> bool:
@@ -319,17 +334,14 @@ def _filled(node: onnx.NodeProto, dims: Array) -> list[Array] | None:
 
 def evaluated(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelProto) -> list[Array] | None:
     """A node's results by onnx's reference implementation; None where it fails or they are large."""
-    inputs = [
-        onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        for n, a in feeds.items()
-    ]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    graph = onnx.helper.make_graph([node], "constant", inputs, outputs)
-    single = onnx.helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)
-    from onnx.reference import ReferenceEvaluator  # importing it takes long, and many models need none
-
+    places = [name and f"x{list(feeds).index(name)}" for name in node.input]
+    made = [name and f"y{number}" for number, name in enumerate(node.output)]
+    alike = onnx.NodeProto(op_type=node.op_type, input=places, output=made, attribute=node.attribute)
+    kinds = tuple((array.dtype, array.shape) for array in feeds.values())
+    opsets = tuple((entry.domain, entry.version) for entry in model.opset_import)
     try:
-        results = ReferenceEvaluator(single).run(None, feeds)
+        operator = _operator(alike.SerializeToString(deterministic=True), kinds, opsets)
+        results = operator.run(None, {f"x{number}": array for number, array in enumerate(feeds.values())})
     except Exception as error:  # noqa: BLE001 - onnx's evaluator raises anything; what it cannot fold is left in the graph
         logger.debug("%s %s is not folded: %s", node.op_type, node.name, error)
         return None
@@ -337,6 +349,27 @@ def evaluated(node: onnx.NodeProto, feeds: dict[str, Array], model: onnx.ModelPr
         return None
     named = iter(np.asarray(result) for result in results)
     return [next(named) if name else np.empty(0) for name in node.output]
+
+
+@lru_cache(maxsize=256)
+def _operator(node: bytes, kinds: tuple[tuple[Any, Dims], ...], opsets: tuple[tuple[str, int], ...]) -> Any:
+    """An evaluator of one node: models compute many shapes alike, and making one takes longer than it runs.
+
+    Args:
+        node: serialized.
+        kinds: element type and shape of each operand.
+        opsets: domains and versions.
+    """
+    from onnx.reference import ReferenceEvaluator  # importing it takes long, and many models need none
+
+    inputs = [
+        onnx.helper.make_tensor_value_info(f"x{number}", onnx.helper.np_dtype_to_tensor_dtype(dtype), dims)
+        for number, (dtype, dims) in enumerate(kinds)
+    ]
+    proto = onnx.NodeProto.FromString(node)
+    outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
+    graph = onnx.GraphProto(name="constant", node=[proto], input=inputs, output=outputs)
+    return ReferenceEvaluator(graph, opsets=dict(opsets))
 
 
 def _captured(node: onnx.NodeProto) -> Iterable[str]:

@@ -90,7 +90,7 @@ def slim_models(
     """
     check_constants(model.graph, external or {}, where)
     check_outputs(model.graph, where)
-    prepared = each_sample(lambda shapes: _without_weights(model, shapes, external or {}, where), points)
+    prepared = _at_points(model, points, external or {}, where)
     try:
         for slim, _ in prepared:
             drop_contradicted(slim)
@@ -135,6 +135,29 @@ def _all_sizing_inputs(slim: onnx.ModelProto, folded: onnx.ModelProto) -> tuple[
     """As `sizing_inputs`; those of operators that are decomposed, too, which take no others."""
     found, refused = sizing_inputs(folded.graph)
     return sizing_inputs(slim.graph)[0] | found, refused
+
+
+def _at_points(
+    model: onnx.ModelProto, points: Sequence[Mapping[str, Dims]], external: Mapping[str, Array], where: str
+) -> list[tuple[onnx.ModelProto, Weights]]:
+    """As `_without_weights`, at each point."""
+    first: list[tuple[onnx.ModelProto, Weights]] = []
+
+    def at(shapes: Mapping[str, Dims]) -> tuple[onnx.ModelProto, Weights]:
+        if not first or _version(first[0][0]) != _version(model):  # onnx's converter of versions regards sizes
+            first[:] = [_without_weights(model, shapes, external, where)]
+            return first[0]
+        done, weights = first[0]
+        slim = onnx.ModelProto()
+        slim.CopyFrom(done)
+        _set_shapes(slim, shapes)
+        return slim, weights
+
+    return each_sample(at, points)
+
+
+def _version(model: onnx.ModelProto) -> list[int]:
+    return [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
 
 
 def _without_weights(
