@@ -400,6 +400,12 @@ bool DynamicProgram::is_partial() const {
   if (!record_.conditions.empty() || has_specializations()) return true;
   try {
     at(Sizes(symbols().size(), 0));
+    // Where all sizes are 0, results may have no elements; where one is, they may be made of none.
+    for (std::size_t symbol = 0; symbols().size() > 1 && symbol < symbols().size(); ++symbol) {
+      Sizes sizes(symbols().size(), 1);
+      sizes[symbol] = 0;
+      at(sizes);
+    }
     return false;
   } catch (const InputError&) {
     return true;
