@@ -79,6 +79,7 @@ def test_run_says_what_it_takes_when_inputs_are_no_dict(small_program: Path, ima
     ("options", "message"),
     [
         ({"shapes": "x"}, "shapes: no dict: expected {input: dims} or {dynamic dimension: size}, got 'x'"),
+        ({"shapes": {1: 2}}, "no input or dynamic dimension named 1: expected an input"),
         ({"buckets": [1, 2]}, r"buckets: no dict: expected {dynamic dimension: sizes}, got \[1, 2\]"),
         ({"buckets": {"n": [0]}}, "^invalid buckets for 'n': expected 1 to"),
     ],

@@ -55,7 +55,7 @@ def resolved(declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shape
             raise ModelError(f"dynamic dimension {name!r} takes one size", where=where, expected=f"{name}=4", got=got)
         else:
             expected = f"an input ({', '.join(declared)}) or a dynamic dimension ({', '.join(sorted(known)) or 'there is none'})"
-            hint = meant(name, [*declared, *known]) or None
+            hint = meant(str(name), [*declared, *known]) or None
             raise ModelError(f"no input or dynamic dimension named {name!r}", where=where, expected=expected, hint=hint)
     return _resolved(dims, fixed, where)
 
