@@ -16,7 +16,7 @@ from ..ops.few_rows import few_rows, takes_rows, takes_units
 from ..ops.graph import Graph
 from ..ops.spec import Refusal
 from .core.arch import Architecture
-from .core.assemble import EMPTY, Launch, assembled
+from .core.assemble import EMPTY, Launch, assembled, check_grid
 from .core.kernel import GpuKernel, Operand, operands_of
 from .kernels import move, scatter
 from .kernels.block_scale import block_scale_body, is_block_scale
@@ -113,6 +113,8 @@ def generate(
     """
     try:
         parts = parts_of(description, architecture, alignments, settled)
+        for part in parts:
+            check_grid(part.launch, architecture)
     except Refusal as refusal:
         return Reject(description["function"], refusal.rule, refusal.reason)
     digest = hashlib.sha256(json.dumps([description, alignments, list(settled)], sort_keys=True).encode()).hexdigest()[
@@ -166,6 +168,7 @@ def generate_graph(graph: Graph, architecture: Architecture, constants: Collecti
     """
     try:
         launch = launch_of_graph(graph, architecture, constants)
+        check_grid(launch, architecture)
     except Refusal as refusal:
         return Reject(_summary(graph), refusal.rule, refusal.reason)
     return assembled(launch, f"g_{graph.digest()}", range(len(graph.operands())), architecture)

@@ -121,3 +121,12 @@ def test_positions_have_64_bits_when_a_tensor_is_large() -> None:
     description = {"function": "elementwise", "tensors": tensors, "attributes": {"code": ADD}}
     (part,) = parts_of(description, find_architecture("sm_90"))
     assert part.launch.wide
+
+
+@pytest.mark.parametrize(("architecture", "size", "what"), [("gfx942", 2**36, "threads"), ("sm_90", 2**41, "blocks")])
+def test_a_grid_that_the_driver_cannot_count_is_refused(architecture: str, size: int, what: str) -> None:
+    tensors = [{"role": role, "dtype": "i8", "dims": [size], "strides": [2]} for role in ("in", "in", "out")]
+    description = {"function": "elementwise", "tensors": tensors, "attributes": {"code": ADD}}
+    made = generate(description, find_architecture(architecture))
+    assert isinstance(made, Reject)
+    assert f" {what}, at most" in made.reason

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...ops.spec import Refusal
 from .arch import Architecture
 from .builder import KernelBuilder, build_module
 from .kernel import GpuKernel
@@ -36,6 +37,14 @@ class Launch:
 
 EMPTY = Launch(lambda _: None, 0, 1)
 """Of a kernel whose outs have no elements."""
+
+
+def check_grid(launch: Launch, architecture: Architecture) -> None:
+    """Raise Refusal for a grid that is too large: HIP counts its threads by 32 bits, CUDA its blocks by 31."""
+    is_amd = architecture.vendor == "amd"
+    count, most = (launch.blocks * launch.threads, 2**32 - 1) if is_amd else (launch.blocks, 2**31 - 1)
+    if count > most:
+        raise Refusal("size", f"one launch has {count} {'threads' if is_amd else 'blocks'}, at most {most}")
 
 
 def module_of(launch: Launch, name: str, pointers: int, architecture: Architecture) -> Any:
