@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hipdnn_mlir
-from int8_sums import random_weights
+from host_kernels.test_recurrence import panels
+from int8_sums import quantized_in_each_run, random_weights
 
 ENGINE = "HOST_QUANTIZED_ENGINE"
 _COPY = "HOST_ROWWISE_ENGINE"
@@ -408,3 +410,45 @@ def test_halves_round_to_even() -> None:
     built = model.build(x, model.op("Round", model.op("Mul", "x", model.constant(np.float32(1)))), np.float32)
     (got,) = hipdnn_mlir.compile(built).session().run(None, {"x": x})
     np.testing.assert_array_equal(got, np.round(x))
+
+
+def _quantized_lstm(folder: Path) -> onnx.ModelProto:
+    """Both directions, with a bias and an open length."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 17]>
+      g (float[steps,3,24] x) => (float[steps,2,3,40] y, float[2,3,40] h, float[2,3,40] c) {
+        y, h, c = LSTM<hidden_size=40, direction="bidirectional">(x, w, r, b) }""")
+    rng = np.random.default_rng(0)
+    for name, dims in {"w": (2, 160, 24), "r": (2, 160, 40), "b": (2, 320)}.items():
+        array = rng.standard_normal(dims, np.float32) / np.float32(np.sqrt(dims[-1]))
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    return quantized_in_each_run(model, folder, "LSTM")
+
+
+def test_an_lstm_that_is_quantized_in_each_run_multiplies_integers(tmp_path: Path) -> None:
+    model, options = _quantized_lstm(tmp_path), ort.SessionOptions()
+    options.intra_op_num_threads = 1  # threads share the rows of a batch, and have a range each
+    reference = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = hipdnn_mlir.compile(model).session()
+    for steps in (2, 9):
+        x = np.random.default_rng(steps).standard_normal((steps, 3, 24), np.float32)
+        for got, want in zip(session.run(None, {"x": x}), reference.run(None, {"x": x}), strict=True):
+            assert np.abs(want).max() > 0.3
+            np.testing.assert_allclose(got, want, atol=2e-3)
+    assert "quantized_recurrence" in {step["summary"] for step in session.steps}
+    assert ENGINE in {step.get("engine") for step in session.steps}
+
+
+def test_an_lstm_of_bytes_has_weights_of_floats_when_compiled_for_a_gpu(tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install '.[gpu]'")
+    model = _quantized_lstm(tmp_path)
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    (node,) = (node for node in model.graph.node if node.op_type == "DynamicQuantizeLSTM")
+    recurrence, scale = arrays[node.input[2]], arrays[node.input[10]]
+    zero = arrays[node.input[11]].reshape(2, 1, -1)
+    floats = (recurrence.astype(np.float32) - zero) * scale.reshape(2, 1, -1)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 5
+    program = hipdnn_mlir.compile(model, target="sm_90")
+    assert program.model.summary(program.model.steps[-1]) == "recurrence"
+    wanted = panels(np.ascontiguousarray(floats.transpose(0, 2, 1)), 4)
+    stored = [array.view(np.float32) for array in program.weights.values() if array.nbytes == wanted.nbytes]
+    assert any(np.array_equal(array.reshape(-1), wanted) for array in stored)

@@ -31,7 +31,10 @@ _CHANNELS = 13
 _IN_EACH_RUN = ("Gather", "MatMul")
 """Operators that engines take as integers, or that move those; a convolution quantized in each run is computed in floats, and is slower."""
 _QUANTIZED = frozenset(
-    {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
+    {
+        "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "MatMulInteger", "QLinearConv", "QLinearMatMul",
+        "QuantizeLinear",
+    }
 )  # fmt: skip
 """Operators that a model has which is quantized."""
 

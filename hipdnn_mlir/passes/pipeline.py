@@ -62,6 +62,7 @@ from . import (  # noqa: F401 - importing a pass registers it
     write_out_caches,
     write_out_experts,
     write_out_quantized,
+    write_out_recurrence,
 )
 
 logger = logging.getLogger(__name__)
@@ -106,6 +107,11 @@ TORCH_STEPS = (
         "write-out-experts",
         "hipdnn-write-out-experts",
         "targets without a kernel for chosen experts multiply gathered weights",
+    ),
+    Step(
+        "write-out-recurrence",
+        "hipdnn-write-out-recurrence",
+        "targets without a kernel for weights of bytes have one for those of floats",
     ),
     Step("share-operators", "hipdnn-share-operators", "decoders compute the same positions and masks in every layer"),
     Step("join-slices", "hipdnn-join-slices", "convolutions of parts of the channels have a kernel each"),

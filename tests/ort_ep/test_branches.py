@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
+from int8_sums import quantized_in_each_run
+
 from .sessions import KINDS, make_session, partitions, reference
 
 ROWS, WIDTH, LIMIT = 64, 128, 8
@@ -139,3 +141,20 @@ def test_an_lstm_is_placed_whatever_its_length(length: int | str, tmp_path: Path
         feeds = {"x": rng.standard_normal((5, batch, WIDTH), np.float32)}
         for got, want in zip(session.run(None, feeds), reference(model, feeds), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_an_lstm_that_is_quantized_in_each_run_is_placed(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 17]>
+      g (float[length,1,{WIDTH}] x) => (float[length,1,1,{WIDTH}] y) {{ y = LSTM<hidden_size={WIDTH}>(x, w, r) }}""")
+    rng = np.random.default_rng(0)
+    for name in ("w", "r"):
+        weight = rng.standard_normal((1, 4 * WIDTH, WIDTH), np.float32) / np.float32(np.sqrt(WIDTH))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
+    quantized = quantized_in_each_run(model, tmp_path, "LSTM")
+    assert [node.op_type for node in quantized.graph.node] == ["DynamicQuantizeLSTM"]
+    session = make_session(quantized, tmp_path, options={"placement": "maximal"}, wholly=True)
+    for length in (2, 9):
+        feeds = {"x": rng.standard_normal((length, 1, WIDTH), np.float32)}
+        (got,), (want,) = session.run(None, feeds), reference(quantized, feeds)
+        np.testing.assert_allclose(got, want, atol=2e-3)
+        assert np.abs(want).max() > 0.3

@@ -150,13 +150,9 @@ def _looped(call: Call, cell: str, gates: int, states: int) -> Sequence[str | No
     kind = call.kind(x)
     x = call.transpose(x, 1, 0, 2) if is_batch_first else x
     weights, recurrence, bias = call.need(1), call.need(2), call.arg(3)
-    directions, hidden, width = _sizes(call, weights, recurrence, gates)
+    directions, hidden, width = sizes_of(call, weights, recurrence, gates)
     rows = call.op("MatMul", x, call.transpose(call.reshape(weights, directions * width, -1), 1, 0))
-    held: list[str | None] = []
-    for index in range(states):
-        initial = call.arg(5 + index)
-        zeros = call.const(np.zeros((directions, 1, hidden)), kind)
-        held.append(zeros if initial is None else call.transpose(initial, 1, 0, 2) if is_batch_first else initial)
+    held = [first_state(call, 5 + index, directions, hidden, kind) for index in range(states)]
     of_state = call.const(np.zeros((directions, hidden)), kind)
     if bias is not None:
         of_inputs, own = call.split(bias, 1, [width, width])
@@ -169,7 +165,7 @@ def _looped(call: Call, cell: str, gates: int, states: int) -> Sequence[str | No
     made = call.outs(
         RECURRENCE,
         rows,
-        _panels(call, recurrence, gates),
+        panels(call, recurrence, gates),
         *held,
         call.arg(4),
         count=states + 2,
@@ -183,20 +179,35 @@ def _looped(call: Call, cell: str, gates: int, states: int) -> Sequence[str | No
     return [y, *last]
 
 
-def _panels(call: Call, recurrence: str, gates: int) -> str:
-    """[directions, gates * hidden, hidden] as the kernel reads them, a list of [directions, panels, gates, depth, columns of a panel]."""
+def first_state(call: Call, index: int, directions: int, hidden: int, kind: int) -> str:
+    """What an operand says that steps begin with, [directions, batch, hidden]; zeros where there is none."""
+    initial = call.arg(index)
+    if initial is None:
+        return call.const(np.zeros((directions, 1, hidden)), kind)
+    return call.transpose(initial, 1, 0, 2) if call.attr("layout", 0) else initial
+
+
+def panels(call: Call, recurrence: str, gates: int, together: int = 1) -> str:
+    """[directions, gates * hidden, hidden] as the kernel reads them, a list of [directions, panels, gates, depth, columns of a panel].
+
+    Args:
+        call: the call.
+        recurrence: the weights of the state.
+        gates: of a unit.
+        together: rows of the depth whose elements in a column lie beside each other.
+    """
     directions, hidden, kind = call.size(recurrence, 0), call.size(recurrence, 2), call.kind(recurrence)
-    panels, depth = panels_of(hidden), depth_of(hidden)
+    columns, depth = panels_of(hidden) * PANEL, depth_of(hidden)
     made = call.reshape(recurrence, directions, gates, hidden, hidden)
-    for axis, more in ((2, panels * PANEL - hidden), (3, depth - hidden)):
+    for axis, more in ((2, columns - hidden), (3, depth - hidden)):
         if more:
-            dims = [directions, gates, panels * PANEL if axis == 3 else more, more if axis == 3 else hidden]
+            dims = [directions, gates, columns if axis == 3 else more, more if axis == 3 else hidden]
             made = call.concat(axis, made, call.const(np.zeros(dims), kind))
-    made = call.reshape(made, directions, gates, panels, PANEL, depth)
-    return call.reshape(call.transpose(made, 0, 2, 1, 4, 3), -1)
+    made = call.reshape(made, directions, gates, -1, PANEL, depth // together, together)
+    return call.reshape(call.transpose(made, 0, 2, 1, 4, 3, 5), -1)
 
 
-def _sizes(call: Call, weights: str, recurrence: str, gates: int) -> tuple[int, int, int]:
+def sizes_of(call: Call, weights: str, recurrence: str, gates: int) -> tuple[int, int, int]:
     """Directions, units, and the gates of all units; refuses weights and biases of other sizes."""
     direction = call.one_of(("forward", "reverse", "bidirectional"), "direction", "forward")
     directions, hidden = 2 if direction == "bidirectional" else 1, call.size(recurrence, 2)
@@ -280,7 +291,7 @@ def _stacked(call: Call, made: Sequence[str], is_batch_first: bool) -> str:
 def _parts(call: Call, x: str, gates: int, defaults: Sequence[str]) -> Iterator[_Direction]:
     """The directions, with the inputs of each times their weights."""
     weights, recurrence, bias, peepholes = call.need(1), call.need(2), call.arg(3), call.arg(7)
-    directions, hidden, width = _sizes(call, weights, recurrence, gates)
+    directions, hidden, width = sizes_of(call, weights, recurrence, gates)
     activations = list(_activations(call, directions, defaults))
     for index in range(directions):
         own, own_recurrence = (

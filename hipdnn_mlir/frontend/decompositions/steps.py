@@ -8,10 +8,13 @@ MAX_STEPS = 256
 """More steps would make too large a program."""
 _ACTIVATIONS: dict[str, list[list[bytes]]] = {
     "LSTM": [[b"Sigmoid", b"Tanh", b"Tanh"]],
+    "DynamicQuantizeLSTM": [[b"Sigmoid", b"Tanh", b"Tanh"]],
     "GRU": [[b"Sigmoid", b"Tanh"]],
     "RNN": [[b"Tanh"], [b"Relu"]],
 }
 """Recurrent operators -> activations of a direction that a kernel with the loop inside has; the first ones where none are stated."""
+_CELLS = {(b"Sigmoid", 3): "lstm", (b"Sigmoid", 2): "gru", (b"Tanh", 1): "tanh", (b"Relu", 1): "relu"}
+"""The first activation, and how many there are -> the kernel's name of what a step computes."""
 _PEEPHOLES = 7
 
 
@@ -27,9 +30,7 @@ def looped_cell(node: onnx.NodeProto) -> str | None:
     known = _ACTIVATIONS[node.op_type]
     named = attributes.get("activations", known[0])
     own = next((each for each in known if named in (each, each * 2)), None)
-    return (
-        None if own is None else {b"Tanh": "tanh", b"Relu": "relu"}[own[0]] if len(own) == 1 else node.op_type.lower()
-    )
+    return None if own is None else _CELLS[own[0], len(own)]
 
 
 def steps_along(node: onnx.NodeProto) -> list[tuple[str, int]]:

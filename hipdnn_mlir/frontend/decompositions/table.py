@@ -21,6 +21,7 @@ from . import (  # noqa: F401 - a family enters its operators when it is importe
     pooling,
     quantized,
     quantized_matmul,
+    quantized_recurrent,
     random_numbers,
     recurrent,
     reductions,

@@ -1,17 +1,19 @@
-"""Recurrence: LSTM, GRU and RNN with the loop over steps in one kernel."""
+"""Recurrence: LSTM, GRU and RNN with the loop over steps in one kernel; weights may be bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I32, I64
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8, I32, I64
 
 from ..registry import HIPDNN_DOMAIN, ONNX, kernel
-from ..spec import Call, OpView, Refusal, TensorType
+from ..spec import Call, OpView, Refusal, TensorArg, TensorType
 from ..strides import Dims
 from .indexing import tensors
 
 RECURRENCE = "Recurrence"
 """The operator of ours that LSTM, GRU and RNN are written with."""
+QUANTIZED_RECURRENCE = "QuantizedRecurrence"
+"""The one that DynamicQuantizeLSTM is."""
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 """What a step computes -> its gates."""
 PANEL, DEPTH_STEP = 16, 8
@@ -41,8 +43,12 @@ def _types(operands: Sequence[TensorType | None], attributes: Mapping[str, Any])
     return [
         TensorType((steps, directions, batch, hidden), rows.dtype),
         *lasts,
-        TensorType((3, directions, batch, width), I32),
+        TensorType((attributes.get("planes", 3), directions, batch, width), I32),
     ]
+
+
+def _types_of_bytes(operands: Sequence[TensorType | None], _: Mapping[str, Any]) -> list[TensorType]:
+    return _types(operands, {"cell": "lstm", "planes": 4})
 
 
 @kernel(
@@ -79,6 +85,50 @@ def recurrence(op: OpView) -> Call:
     if len(kinds) != 1 or not kinds <= {F32, F16, BF16}:
         named = ", ".join(sorted(map(str, kinds)))
         raise Refusal("dtype", f"operands of {named}, expected one of f32, f16 and bf16")
+    _check_dims(operands, held, lengths, cell)
+    return Call("recurrence", operands, {"cell": cell, "reverse": bool(op.attributes.get("reverse", 0))})
+
+
+@kernel(
+    f"{ONNX}{QUANTIZED_RECURRENCE}",
+    function="quantized_recurrence",
+    onnx=(f"{HIPDNN_DOMAIN}.{QUANTIZED_RECURRENCE}",),
+    precision="wide",
+    results=_types_of_bytes,
+)
+def quantized_recurrence(op: OpView) -> Call:
+    """(rows, weights, state, state of cell, factors, shifts, lengths; reverse): the steps of an LSTM whose weights are bytes.
+
+    In front of each step the states of a direction are rounded to bytes, as DynamicQuantizeLinear does: all rows of the batch in one range,
+    those that have ended and zero aside. Products of bytes are summed exactly.
+
+    As Recurrence, but for the weights (i8), in pairs along the depth: in C order they are (directions, hidden / 16 rounded up, 4, half of
+    hidden rounded up to 8, 16, 2), and element (d, u, g, k, j, i) takes unit 2 k + i of the state. What it stands for is itself plus shifts
+    (i32; directions), times factors, a list of (directions, hidden / 16 rounded up, 4, 16). Floats are f32.
+
+    Results: as Recurrence.
+    """
+    operands = tensors(op, len(op.args))
+    if len(operands) not in (6, 7):
+        raise Refusal("operand", f"{len(operands)} operands, expected 6, or 7 with lengths")
+    state, cell, factors, shifts = operands[2:6]
+    kinds = tuple(operand.type.dtype for operand in operands[:6])
+    if kinds != (F32, I8, F32, F32, F32, I32):
+        raise Refusal("dtype", f"operands of {', '.join(map(str, kinds))}, expected f32, i8, f32, f32, f32, i32")
+    _check_dims(operands, [cell], operands[6:], "lstm")
+    directions, _, hidden = state.type.static_dims()
+    elements = directions * panels_of(hidden) * GATES["lstm"] * PANEL
+    if factors.type.dims != (elements,) or shifts.type.dims != (directions,):
+        dims = f"{factors.type.dims} and {shifts.type.dims}"
+        raise Refusal("shape", f"factors and shifts of dims {dims}, expected {elements} and {directions}")
+    return Call("quantized_recurrence", operands, {"reverse": bool(op.attributes.get("reverse", 0))})
+
+
+def _check_dims(
+    operands: Sequence[TensorArg], held: Sequence[TensorArg], lengths: Sequence[TensorArg], cell: str
+) -> None:
+    """Refuse rows, weights, states and lengths that do not go together."""
+    rows, weights, state = operands[:3]
     if any(operand.type.dtype not in (I32, I64) for operand in lengths):
         raise Refusal("dtype", f"lengths of {lengths[0].type.dtype}")
     (_, batch, width), (directions, _, hidden) = rows.type.static_dims(), state.type.static_dims()
@@ -94,4 +144,3 @@ def recurrence(op: OpView) -> Call:
         raise Refusal("shape", f"states of dims {', '.join(str(t.type.dims) for t in (state, *held))}")
     if any(operand.type.dims != (batch,) for operand in lengths):
         raise Refusal("shape", f"lengths of dims {lengths[0].type.dims} for a batch of {batch}")
-    return Call("recurrence", operands, {"cell": cell, "reverse": bool(op.attributes.get("reverse", 0))})

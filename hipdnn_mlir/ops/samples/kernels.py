@@ -119,6 +119,16 @@ def recurrence() -> Iterator[Sample]:
     yield reject(op, "shape", [f32(5, 2, 80), weights, state, state], y, last, last, scratch, cell="lstm")
     yield reject(op, "shape", [rows, f32(2 * 2 * 4 * 20 * 16), state, state], y, last, last, scratch, cell="lstm")
 
+    op, given = "QuantizedRecurrence", [kind(dtypes.I8, 2 * 2 * 4 * 24 * 16), state, last, f32(2 * 2 * 4 * 16), i32(2)]
+    made = y, last, last, kind(dtypes.I32, 4, 2, 2, 32)
+    yield accept(op, KERNEL, [rows, *given], *made)
+    yield accept(op, KERNEL, [rows, *given, i64(2)], *made, reverse=1)
+    yield reject(op, "operand", [rows, *given[:4]], *made)
+    yield reject(op, "dtype", [rows, weights, *given[1:]], *made)
+    yield reject(op, "dtype", [rows, *given, f32(2)], *made)
+    yield reject(op, "shape", [rows, *given[:3], f32(2 * 4 * 20), i32(2)], *made)
+    yield reject(op, "shape", [f32(5, 2, 80), *given], *made)
+
 
 def sorting() -> Iterator[Sample]:
     """What looks along one dim."""

@@ -23,6 +23,8 @@ constexpr int panels_at_once = 1;
 inline __m128i load_narrow(const std::uint16_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
 inline __m256 widen_halves(const std::uint16_t* from) { return _mm256_cvtph_ps(load_narrow(from)); }
 inline __m256i widen_bfloats(const std::uint16_t* from) { return _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_narrow(from)), 16); }
+inline __m256i widen_pairs(const std::int8_t* from) { return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
+inline __m256i multiply_pairs(__m256i a, __m256i b) { return _mm256_madd_epi16(a, b); }
 #include "kernels_all.inc"
 }  // namespace hipdnn_port::tile_avx2
 

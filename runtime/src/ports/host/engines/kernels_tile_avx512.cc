@@ -24,6 +24,8 @@ constexpr int panels_at_once = 2;
 inline __m256i load_narrow(const std::uint16_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
 inline __m512 widen_halves(const std::uint16_t* from) { return _mm512_cvtph_ps(load_narrow(from)); }
 inline __m512i widen_bfloats(const std::uint16_t* from) { return _mm512_slli_epi32(_mm512_cvtepu16_epi32(load_narrow(from)), 16); }
+inline __m512i widen_pairs(const std::int8_t* from) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
+inline __m512i multiply_pairs(__m512i a, __m512i b) { return _mm512_madd_epi16(a, b); }
 #include "kernels_all.inc"
 }  // namespace hipdnn_port::tile_avx512
 

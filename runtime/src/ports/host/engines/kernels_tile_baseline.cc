@@ -38,6 +38,19 @@ inline HalfBits widen_halves(const std::uint16_t* from) {
   return (magnitude < 0x00800000 ? denormal : normal) | (bits & 0x8000) << 16;
 }
 inline HalfBits widen_bfloats(const std::uint16_t* from) { return load_narrow(from) << 16; }
+
+typedef std::int16_t Shorts __attribute__((vector_size(register_bytes)));
+
+inline Shorts widen_pairs(const std::int8_t* from) {
+  typedef std::int8_t Narrow __attribute__((vector_size(register_bytes / 2)));
+  Narrow narrow;
+  __builtin_memcpy(&narrow, from, sizeof narrow);
+  return __builtin_convertvector(narrow, Shorts);
+}
+inline HalfBits multiply_pairs(Shorts a, Shorts b) {
+  const HalfBits left = (HalfBits)a, right = (HalfBits)b;
+  return (left >> 16) * (right >> 16) + ((left << 16) >> 16) * ((right << 16) >> 16);
+}
 #include "kernels_all.inc"
 }  // namespace hipdnn_port::tile_baseline
 

@@ -19,6 +19,7 @@ std::unique_ptr<Kernel> make_expert_matmul(const Image& image);
 std::unique_ptr<Kernel> make_top_k(const Image& image);
 std::unique_ptr<Kernel> make_suppress_boxes(const Image& image);
 std::unique_ptr<Kernel> make_recurrence(const Image& image);
+std::unique_ptr<Kernel> make_quantized_recurrence(const Image& image);
 std::unique_ptr<Kernel> make_arg_reduce(const Image& image);
 std::unique_ptr<Kernel> make_scan(const Image& image);
 std::unique_ptr<Kernel> make_reduce(const Image& image);

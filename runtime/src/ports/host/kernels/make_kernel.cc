@@ -11,7 +11,7 @@ namespace {
 
 using Maker = std::unique_ptr<Kernel> (*)(const Image&);
 
-constexpr std::array<std::pair<std::string_view, Maker>, 20> makers{{
+constexpr std::array<std::pair<std::string_view, Maker>, 21> makers{{
     {"elementwise", make_elementwise},
     {"gather", make_gather},
     {"gather_elements", make_gather_elements},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<std::string_view, Maker>, 20> makers{{
     {"top_k", make_top_k},
     {"suppress_boxes", make_suppress_boxes},
     {"recurrence", make_recurrence},
+    {"quantized_recurrence", make_quantized_recurrence},
     {"arg_reduce", make_arg_reduce},
     {"scan", make_scan},
     {"reduce", make_reduce},
