@@ -60,7 +60,7 @@ ACCEPTED = [batched(sample) for sample in samples() if sample.rule is None]
 INDICES = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, "Scatter": 1, "ScatterND": 1, "OneHot": 0,
            "ReverseSequence": 1, "CacheUpdate": 2, "ExpertMatMul": 1, "torch.aten.index_select": 1, "torch.aten.gather": 1}  # fmt: skip
 """Operands that hold positions, all of them below the least dim of the first operand."""
-OF_HOST_ALONE = {"expert_matmul"}
+OF_HOST_ALONE = {"expert_matmul", "quantized_recurrence"}
 """Functions that are written out before code for GPUs is made."""
 
 

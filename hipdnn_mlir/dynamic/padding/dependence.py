@@ -315,6 +315,7 @@ FUNCTIONS: dict[str, Rule] = {
     "scan": _scan,
     "suppress_boxes": _suppress_boxes,
     "recurrence": _recurrence,
+    "quantized_recurrence": mixes_all,  # states of all rows have one range
     "reverse_sequence": _reverse_sequence,
     "cache_update": _cache_update,
     "decode_attention": _decode_attention,
