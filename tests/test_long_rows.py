@@ -55,6 +55,19 @@ def test_one_row_of_many_elements_equals_onnxruntime(operator: str) -> None:
     np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-6 + 1e-5 * float(np.abs(want).max()))
 
 
+def test_dynamic_heads_of_any_length_are_taken() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]> g (float[2,4,d] q, float[2,4,d] v) => (float[2,4,d] y) {
+        t = Transpose<perm=[0,2,1]>(q) s = MatMul(q, t) p = Softmax<axis=-1>(s) y = MatMul(p, v) }""")
+    q, v = np.random.default_rng(3).standard_normal((2, 2, 4, 60_000), np.float32)
+    q /= 200
+    program = hipdnn_mlir.compile(model)
+    assert len(program.model.steps) == 1
+    weights = np.exp(q.astype(np.float64) @ q.transpose(0, 2, 1))
+    want = weights / weights.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(program.session().run(None, {"q": q, "v": v})[0], want, rtol=1e-4, atol=1e-4)
+    assert len(hipdnn_mlir.compile(model, shapes={"d": 60_000}).model.steps) == 3  # which is faster
+
+
 def test_a_dynamic_row_of_any_length_is_taken() -> None:
     b = GraphBuilder("row", opset=21)
     session = hipdnn_mlir.compile(b.model({b.op("Softmax", b.input("x", ["n"]), axis=0): ["n"]})).session()

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMostRows = 512;   ///< of a task: their queries and results fit the cache beside a block of keys
 constexpr std::int64_t kLeastRows = 48;   ///< fewer would not pay for packing the keys
 constexpr std::int64_t kTasksPerThread = 2;
-constexpr std::int64_t kMaxScratchBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kScratchBytesPerThread = std::int64_t{64} << 20;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -32,9 +32,8 @@ class SdpaPlan final : public Plan {
         task_rows_(rows_of_a_task()),
         chunks_(ceil_div(rows_, task_rows_)),
         blocks_(problem, task_rows_) {
-    if (blocks_.scratch_bytes() > kMaxScratchBytes) {
-      throw Refusal(text("needs ", blocks_.scratch_bytes(), " bytes of scratch for each thread, more than ", kMaxScratchBytes));
-    }
+    // Rows as long as an image has pixels: fewer threads, for the scratch of all of them.
+    threads_ = static_cast<int>(std::clamp<std::int64_t>(kScratchBytesPerThread * threads_ / blocks_.scratch_bytes(), 1, threads_));
     uids_ = problem.uids;
     workspace_bytes_ = blocks_.scratch_bytes() * threads_;
   }

@@ -178,9 +178,9 @@ class SdpaRun {
         from = {.from = scratch_ + b_.rows_, .row = b_.depth_, .col = 1};
       }
       std::swap(from.row, from.col);
-      widen(from, p_.depth, count, columns + place, kKeyBlock);
+      widen(from, p_.depth, count, columns + place, b_.key_columns_);
     });
-    clear_columns(columns, p_.depth, kKeyBlock, all, padded(all));
+    clear_columns(columns, p_.depth, b_.key_columns_, all, padded(all));
   }
 
   /// Values of a block as one matrix.
@@ -215,7 +215,7 @@ class SdpaRun {
                            .a = static_cast<const float*>(queries_.from) + row * queries_.row,
                            .a_row = queries_.row,
                            .b = scratch_ + b_.keys_,
-                           .b_row = kKeyBlock,
+                           .b_row = b_.key_columns_,
                            .c = scores,
                            .c_row = kKeyBlock});
       for (std::int64_t r = 0; r < rows; ++r) weigh(row + r, scores + r * kKeyBlock, block);
@@ -346,16 +346,17 @@ SdpaBlocks::SdpaBlocks(SdpaProblem problem, std::int64_t most_rows)
     : problem_(std::move(problem)),
       kernels_(tile_kernels().attention),
       depth_(padded(problem_.depth)),
-      value_depth_(padded(problem_.value_depth)) {
+      value_depth_(padded(problem_.value_depth)),
+      key_columns_(std::min(kKeyBlock, padded(problem_.keys))) {
   const auto place = [&](std::int64_t& offset, std::int64_t floats) {
     offset = scratch_floats_;
     scratch_floats_ += padded(floats);
   };
   place(queries_, most_rows * depth_);
   place(scores_, std::min(kRowBlock, most_rows) * kKeyBlock);
-  place(keys_, problem_.depth * kKeyBlock);
-  place(rows_, kKeyBlock * depth_);
-  place(values_, kKeyBlock * value_depth_);
+  place(keys_, problem_.depth * key_columns_);
+  place(rows_, key_columns_ * depth_);
+  place(values_, key_columns_ * value_depth_);
   place(results_, most_rows * value_depth_);
   place(max_, most_rows);
   place(sum_, most_rows);

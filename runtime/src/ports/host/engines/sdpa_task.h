@@ -34,6 +34,7 @@ class SdpaBlocks {
   const AttentionKernels& kernels_;
   std::int64_t depth_;         ///< of packed queries and keys, with padding
   std::int64_t value_depth_;   ///< of packed values and results, with padding
+  std::int64_t key_columns_;   ///< of a block's transposed keys, with padding
   std::int64_t scratch_floats_ = 0;
   std::int64_t queries_ = 0, scores_ = 0, keys_ = 0, rows_ = 0, values_ = 0, results_ = 0, max_ = 0, sum_ = 0, mask_ = 0;  ///< offsets
 };
