@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
@@ -83,12 +82,6 @@ def _of_decoder(given: SimpleNamespace, file: ModelFile) -> tuple[dict[str, Any]
     return {"model": config.model, **sizes}, replace(file, max_length=length)
 
 
-def _share(replicas: int) -> float:
-    """CPUs of each of some replicas on this machine."""
-    share = len(os.sched_getaffinity(0)) / replicas
-    return int(share) if share >= 1 else share
-
-
 def _on_signals(ended: threading.Event, *, raises: bool) -> None:
     """Have SIGINT and SIGTERM tell that the server is to end; if asked, the first one interrupts what goes on, even if it came before."""
 
@@ -118,7 +111,7 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
         replicas=given.replicas,
         max_replicas=given.max_replicas,
         gpus=float(on_gpu) if given.gpus is None else given.gpus,
-        cpus=given.threads or _share(max(given.replicas, given.max_replicas)),
+        cpus=given.threads or 1,
         max_batch_size=given.max_batch_size,
         batch_wait_ms=given.batch_wait_ms,
         max_queue=given.max_queue,
@@ -135,6 +128,8 @@ def _run(given: SimpleNamespace, files: Sequence[ModelFile], listening: Any) -> 
                 deployment.start_ray(listening, folder)
                 _on_signals(ended, raises=True)  # Ray has set its own, which end the process with a trace
                 deployment.start_proxies(listening)
+                if not given.threads:
+                    settings = replace(settings, cpus=deployment.share(max(given.replicas, given.max_replicas)))
                 deployment.deploy(settings)
             scheme = "https" if listening.tls_cert else "http"
             names = ", ".join(file.name for file in files)

@@ -199,6 +199,17 @@ def _address() -> str:
     return os.environ.get("RAY_ADDRESS", "local")
 
 
+def share(replicas: int) -> float:
+    """Return the CPUs of each of some replicas on this machine; `start_ray` comes before. Ray knows of a container's quota."""
+    import ray
+
+    there = float(len(os.sched_getaffinity(0)))
+    if _address() == "local":
+        there = min(there, ray.cluster_resources().get("CPU", there))
+    each = there / replicas
+    return int(each) if each >= 1 else each
+
+
 def start_proxies(listening: Listening) -> None:
     """Start what listens; `start_ray` comes before.
 

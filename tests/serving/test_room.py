@@ -33,3 +33,11 @@ def test_what_is_not_there_is_named(settings: Settings, reason: str, monkeypatch
 
 def test_shares_of_a_cpu_add_up() -> None:
     deployment.deploy(Settings(replicas=7, cpus=2 / 7))
+
+
+def test_shares_are_of_what_a_container_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose process sees all CPUs of the machine."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(64)))
+    assert [deployment.share(count) for count in (1, 2, 4)] == [2, 1, 0.5]
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    assert deployment.share(2) == 32
