@@ -99,12 +99,7 @@ void Factory::set_memory_creators() {
   CreateDataTransfer = [](OrtEpFactory* factory, OrtDataTransferImpl** transfer) noexcept {
     *transfer = nullptr;
     Factory* self = self_of(factory);
-    return guard(self->ort_, [&] {
-      const std::lock_guard lock(self->mutex_);
-      std::vector<std::shared_ptr<DeviceMemory>> memories;
-      for (const Gpu& gpu : self->gpus_) memories.push_back(gpu.memory);
-      if (!memories.empty()) *transfer = std::make_unique<DataTransfer>(self->ort_, std::move(memories), self->is_umbrellas_).release();
-    });
+    return guard(self->ort_, [&] { *transfer = self->transfer(); });
   };
   IsStreamAware = [](const OrtEpFactory* factory) noexcept {
     const auto* self = static_cast<const Factory*>(factory);
@@ -185,6 +180,19 @@ void Factory::find_umbrellas_gpu() {
   const std::lock_guard lock(mutex_);
   gpus_.push_back(std::move(gpu));
   is_umbrellas_ = true;
+}
+
+DataTransfer* Factory::transfer() {
+  const std::lock_guard lock(mutex_);
+  if (gpus_.empty()) return nullptr;
+  if (transfers_.empty() || transfers_.back().gpus != gpus_.size()) {
+    std::vector<std::shared_ptr<DeviceMemory>> memories;
+    for (const Gpu& gpu : gpus_) memories.push_back(gpu.memory);
+    auto made = std::make_unique<DataTransfer>(ort_, std::move(memories), is_umbrellas_);
+    made->Release = [](OrtDataTransferImpl*) noexcept {};
+    transfers_.push_back({gpus_.size(), std::move(made)});
+  }
+  return transfers_.back().transfer.get();
 }
 
 OrtEpDevice* Factory::offer_gpu(const OrtHardwareDevice* hardware, const Choice& choice) {

@@ -16,6 +16,8 @@
 
 namespace hipdnn_ep {
 
+class DataTransfer;
+
 /// One per registration of the library; outlives all it creates. Safe to use from several threads.
 class Factory final : public OrtEpFactory {
  public:
@@ -71,6 +73,8 @@ class Factory final : public OrtEpFactory {
   OrtEp* create_ep(const OrtKeyValuePairs* const* metadata, std::size_t count, const OrtSessionOptions* options, const OrtLogger* logger);
   Choice choose_device(const OrtKeyValuePairs* const* metadata, std::size_t count);
   std::shared_ptr<const hipdnn_rt::Device> open_device(const hipdnn_rt::DeviceOptions& options);
+  /// The factory's own, since an umbrella provider asks for one for each session, and releases none; null without GPUs.
+  DataTransfer* transfer();
   std::shared_ptr<DeviceMemory> memory_of(const OrtMemoryDevice* device) const;
   std::shared_ptr<DeviceMemory> memory_of(std::uint32_t vendor_id, int ordinal) const;
   OrtCompiledModelCompatibility judge(const OrtHardwareDevice* const* devices, std::size_t count, const char* text);
@@ -87,6 +91,12 @@ class Factory final : public OrtEpFactory {
   /// Whether an umbrella provider's GPU is the only one, and one thread at a time that looks for it.
   bool is_umbrellas_ = false;
   std::mutex looking_mutex_;
+  /// Of as many GPUs as there were.
+  struct Transfer {
+    std::size_t gpus;
+    std::unique_ptr<DataTransfer> transfer;
+  };
+  std::vector<Transfer> transfers_;
   std::vector<OrtOwned<OrtHardwareDevice>> made_hardware_;
 };
 

@@ -118,6 +118,9 @@ void test_gpu_of_an_umbrella(const Paths& paths) {
   library.succeed(factory->CreateDataTransfer(factory, &transfer));
   check::that(transfer->CanCopy(transfer, device, device), "nothing copies the umbrella's memory");
   transfer->Release(transfer);
+  OrtDataTransferImpl* again = nullptr;
+  library.succeed(factory->CreateDataTransfer(factory, &again));
+  check::that(again == transfer, "each session gets a data transfer of its own, which the umbrella does not release");
   OrtSyncStreamImpl* stream = nullptr;
   library.succeed(ep->CreateSyncStreamForDevice(ep, device, &stream));
   check::that(stream != nullptr, "there is no stream");
