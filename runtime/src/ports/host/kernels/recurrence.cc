@@ -243,8 +243,11 @@ class Recurrence : public Kernel {
                            .to = group.codes,
                            .sums = group.base});
           *group.scale = scale;
-          const std::int32_t shift = operands_.at<const std::int32_t>(kShifts)[group.direction * k_.tensor(kShifts).strides[0]];
-          for (std::int64_t r = 0; r < group.rows; ++r) group.base[r] *= shift;
+          // Unsigned, since a damaged program's shifts may be any numbers.
+          const auto shift = static_cast<std::uint32_t>(operands_.at<const std::int32_t>(kShifts)[group.direction * k_.tensor(kShifts).strides[0]]);
+          for (std::int64_t r = 0; r < group.rows; ++r) {
+            group.base[r] = static_cast<std::int32_t>(static_cast<std::uint32_t>(group.base[r]) * shift);
+          }
         }
       }
     }
