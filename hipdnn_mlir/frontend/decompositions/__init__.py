@@ -12,7 +12,8 @@ from ...ops.evaluate import Array
 from ..constant_folding import Folded, fold_constants
 from ..own_operators import RESULTS, unknown_operators
 from ..shape_inference import drop_contradicted
-from .decompose import decompose
+from ..sizes.cuts import untold
+from .decompose import Decomposed, decompose
 from .registry import CONTRIB
 
 _WITHOUT_DOMAIN = frozenset(
@@ -57,6 +58,22 @@ def _causes(model: onnx.ModelProto, rejects: list[Reject]) -> list[Reject]:
     return [*unknown, *(reject for reject in rejects if reject.node not in behind or reject.rule not in _OF_TYPES)]
 
 
+def _check_alike(model: onnx.ModelProto, decomposed: Sequence[Decomposed]) -> None:
+    """Name a node that is written out in other ways at other sizes.
+
+    Raises:
+        DynamicDimensionError: there is one.
+    """
+    names = [{tensor.name for tensor in found.model.graph.initializer} for found in decomposed]
+    if all(each == names[0] for each in names):
+        return
+    for node, *counts in zip(model.graph.node, *(found.counts for found in decomposed), strict=True):
+        if len(set(counts)) > 1:
+            raise untold(
+                node, f"is written out as {min(counts)} operators at one sample size, as {max(counts)} at another"
+            )
+
+
 def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     """Decompose operators and fold constants, until neither finds more: folding tells types on which decompositions depend.
 
@@ -68,6 +85,7 @@ def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
 
     Raises:
         UnsupportedError: an operator whose decomposition does not cover the node.
+        DynamicDimensionError: an operator that is written out differently at different sizes.
         onnx.shape_inference.InferenceError: shapes do not fit.
     """
     large: list[dict[str, Array]] = [{} for _ in models]
@@ -75,6 +93,7 @@ def decompose_and_fold(models: Sequence[onnx.ModelProto]) -> list[Folded]:
     left, has_dropped = None, False
     while True:
         decomposed = [decompose(model, has_one_size=len(models) == 1) for model in models]
+        _check_alike(models[0], decomposed)
         rejects = [reject for found in decomposed for reject in found.rejects]
         if left is not None and len(rejects) >= left:
             raise UnsupportedError(_causes(decomposed[0].model, rejects))

@@ -34,11 +34,13 @@ class Decomposed(NamedTuple):
         model: the model.
         rejects: the nodes that stay because something about their operands is not known or not covered.
         large: constants too large for an initializer, which are inputs of the model.
+        counts: of each node, how many it became; empty where none was decomposed.
     """
 
     model: onnx.ModelProto
     rejects: list[Reject]
     large: dict[str, Array]
+    counts: list[int]
 
 
 def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> Decomposed:
@@ -53,9 +55,9 @@ def decompose(model: onnx.ModelProto, *, has_one_size: bool = True) -> Decompose
         SizesContradictError: those of one node's operands do not.
     """
     if not any(decomposition(node) for node in all_nodes(model.graph)):
-        return Decomposed(model, [], {})
+        return Decomposed(model, [], {}, [])
     decomposer = _Decomposer(infer_shapes(model), has_one_size)
-    return Decomposed(decomposer.run(), decomposer.rejects, decomposer.large)
+    return Decomposed(decomposer.run(), decomposer.rejects, decomposer.large, decomposer.counts)
 
 
 def _opset(model: onnx.ModelProto) -> int:
@@ -80,13 +82,16 @@ class _Decomposer:
         self._count = 0
         self.rejects: list[Reject] = []
         self.large: dict[str, Array] = {}
+        self.counts: list[int] = []
 
     def run(self) -> onnx.ModelProto:
         """Decompose all nodes."""
         graph = self._model.graph
         self._declare(graph)
         for node in graph.node:
+            before = len(self._nodes)
             self.emit(node)
+            self.counts.append(len(self._nodes) - before)
         result = onnx.ModelProto()
         result.CopyFrom(self._model)
         del result.graph.node[:]
