@@ -71,7 +71,7 @@ def run(model: onnx.ModelProto, feeds: Arrays) -> list[np.ndarray]:
 
 def decomposed(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model written out, checked: of basic operators only."""
-    result, rejects, _ = decompose(model)
+    result, rejects, *_ = decompose(model)
     assert not rejects, rejects
     assert {node.domain for node in result.graph.node} == {""}
     result = onnx.shape_inference.infer_shapes(result, strict_mode=True)

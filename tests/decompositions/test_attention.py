@@ -249,7 +249,7 @@ def test_what_is_refused_is_refused_for_the_target_that_was_asked_for() -> None:
 def test_what_is_not_covered_stays_with_a_reason() -> None:
     inputs = {"x": numbers(BATCH, QUERIES, HIDDEN), "w": numbers(HIDDEN, 3 * HIDDEN), "b": numbers(3 * HIDDEN)}
     model = node_model("Attention", inputs, num_heads=HEADS, do_rotary=1)
-    written, rejects, _ = decompose(model)
+    written, rejects, *_ = decompose(model)
     assert [(reject.op, reject.rule, reject.node) for reject in rejects] == [
         ("Attention", "attribute", "the_Attention")
     ]

@@ -37,7 +37,7 @@ def assert_same(op: str, x: np.ndarray, *, version: int = 3, **attributes: Any) 
 
 def reason(op: str, x: np.ndarray, *, version: int = 3, **attributes: Any) -> str:
     """Return why the node stays."""
-    _, (reject,), _ = decompose(model_of(op, x, version=version, **attributes))
+    _, (reject,), *_ = decompose(model_of(op, x, version=version, **attributes))
     return reject.reason
 
 

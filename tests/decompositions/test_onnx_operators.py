@@ -91,7 +91,7 @@ def test_lp_pool_gives_the_same(p: int, attributes: dict[str, Any]) -> None:
 def test_linear_attention_is_refused_when_long() -> None:
     inputs = {name: numbers(1, 300, 8) for name in "qkv"}
     heads = {"q_num_heads": 2, "kv_num_heads": 2, "update_rule": "linear"}
-    _, (reject,), _ = decompose(node_model("LinearAttention", inputs, ("y", "state"), domain="", opset=27, **heads))
+    _, (reject,), *_ = decompose(node_model("LinearAttention", inputs, ("y", "state"), domain="", opset=27, **heads))
     assert "300 tokens" in reject.reason
 
 
@@ -101,7 +101,7 @@ def test_functions_of_the_model_are_put_in_place() -> None:
     <domain: "own", opset_import: ["": 21, "com.microsoft": 1]> Twice (a) => (c) { b = Add (a, a) c = com.microsoft.QuickGelu (b) }"""
     model = onnx.parser.parse_model(text)
     model.opset_import.append(onnx.helper.make_opsetid(CONTRIB, 1))
-    written, rejects, _ = decompose(inline_local_functions(model))
+    written, rejects, *_ = decompose(inline_local_functions(model))
     assert not rejects
     assert {node.op_type for node in written.graph.node} == {"Add", "Mul", "Sigmoid"}
 
@@ -113,7 +113,7 @@ def test_operators_in_branches_are_written_out() -> None:
                     else_branch = b () => (float[2, 4] e) { e = Identity (x) }>
     }"""
     model = onnx.parser.parse_model(text)
-    written, rejects, _ = decompose(model)
+    written, rejects, *_ = decompose(model)
     assert not rejects
     feeds = {"x": numbers(2, 4), "c": np.array(True)}
     np.testing.assert_allclose(run(written, feeds)[0], run(model, feeds)[0], rtol=1e-6)

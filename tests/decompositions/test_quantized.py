@@ -100,7 +100,7 @@ def test_sums_are_exact_when_they_are_long(k: int) -> None:
 def test_sums_are_refused_when_they_cannot_be_exact() -> None:
 
     inputs = {"a": unsigned(1, 5000), "b": unsigned(5000, 1)}
-    _, (reject,), _ = decompose(node_model("MatMulInteger", inputs, domain=""))
+    _, (reject,), *_ = decompose(node_model("MatMulInteger", inputs, domain=""))
     assert reject.rule == "shape"
 
 
