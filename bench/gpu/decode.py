@@ -85,7 +85,9 @@ class Step:
         for name, (kind, shape) in self.packed["large"].items():
             dtype = np.dtype(kind)
             if dtype == np.uint8:
-                made = torch.randint(0, 256, shape, dtype=torch.uint8, device="cuda")
+                # Pairs of codes from -7 to 7: those of a mean that is not zero would let errors grow from layer to layer.
+                low, high = (torch.randint(-7, 8, shape, device="cuda") & 15 for _ in range(2))
+                made = (low | high << 4).to(torch.uint8)
             elif "scales" in name:
                 made = (torch.rand(shape, device="cuda") * 0.002 + 0.004).to(
                     {2: torch.float16, 4: torch.float32}[dtype.itemsize]

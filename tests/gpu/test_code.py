@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -15,6 +16,7 @@ import models
 from gpu.emulated import describe
 from hipdnn_mlir.codegen import ARCHITECTURES, find_architecture, generate
 from hipdnn_mlir.codegen.core import lower
+from hipdnn_mlir.codegen.core.assemble import Launch, module_of
 from hipdnn_mlir.placement.place import place
 from hipdnn_mlir_runtime.errors import MissingToolError, ModelError
 from host_kernels.kernel_runs import TensorSpec
@@ -81,6 +83,14 @@ def test_a_program_says_which_code_waits_itself(target: str) -> None:
     assert kernels
     for code in kernels:
         assert code.get("waits", False) is ("griddepcontrol.wait" in code["image"]) is (target == "sm_90")
+
+
+@pytest.mark.parametrize(("blocks", "threads", "room"), [(1, 1024, 1), (132, 256, 1), (133, 256, 2), (133, 512, None)])
+def test_a_small_grid_may_use_all_registers(blocks: int, threads: int, room: int | None) -> None:
+    architecture = find_architecture("sm_90")
+    launch = Launch(lambda _: None, blocks, threads)
+    code = str(lower.compile_module(module_of(launch, "k", 0, architecture), architecture))
+    assert re.findall(r"\.minnctapersm (\d+)", code) == ([] if room is None else [str(room)])
 
 
 @pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])

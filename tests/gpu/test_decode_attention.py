@@ -134,6 +134,17 @@ def test_counts_out_of_range_become_the_nearest_ones(start: int, count: int) -> 
     assert_close(got, attended(arrays, **PLAIN), "f32")
 
 
+@pytest.mark.parametrize(("start", "count"), [(64, 65), (3, 65), (63, 64), (128, 129), (128, 150), (149, 129)])
+def test_the_cache_is_read_to_the_last_key_that_is_not_new(start: int, count: int) -> None:
+    """A block takes 64 keys at a time here."""
+    arrays = operands("f32", 1, (2, 1), 160, 64, 32)
+    for seed, cache in enumerate(arrays[KEYS : VALUES + 1]):
+        cache[:] = np.random.default_rng(seed).standard_normal(cache.shape)
+    arrays[START], arrays[COUNT] = np.array([start]), np.array([count])
+    got = run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
+    assert_close(got, attended(arrays, **PLAIN), "f32")
+
+
 @pytest.mark.parametrize("count", [0, -7])
 def test_no_keys_give_zeros(count: int) -> None:
     arrays = operands("f32", 1, (4, 2), 40, 64, 32)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from ...ops.spec import Refusal
@@ -35,6 +36,8 @@ class Launch:
     cluster: int = 1
 
 
+_MOST_THREADS = 512
+"""Of a multiprocessor, where each may have 128 registers."""
 EMPTY = Launch(lambda _: None, 0, 1)
 """Of a kernel whose outs have no elements."""
 
@@ -47,6 +50,16 @@ def check_grid(launch: Launch, architecture: Architecture) -> None:
         raise Refusal("size", f"one launch has {count} {'threads' if is_amd else 'blocks'}, at most {most}")
 
 
+def _resident(launch: Launch, architecture: Architecture) -> int | None:
+    """For how many blocks a multiprocessor has room: as the launch says, else for all of a small grid.
+
+    The assembler of PTX does not know the grid. It keeps registers free for blocks that never come, and puts off loads for that.
+    """
+    each = ceil(launch.blocks / architecture.units)
+    is_small = each == 1 or 0 < each * launch.threads <= _MOST_THREADS
+    return each if launch.resident is None and architecture.vendor == "nvidia" and is_small else launch.resident
+
+
 def module_of(launch: Launch, name: str, pointers: int, architecture: Architecture) -> Any:
     """The MLIR module of a launch."""
     return build_module(
@@ -57,7 +70,7 @@ def module_of(launch: Launch, name: str, pointers: int, architecture: Architectu
         launch.shared_bytes > architecture.shared_bytes,
         launch.wide,
         launch.write,
-        launch.resident,
+        _resident(launch, architecture),
         architecture.rounds_to_float8,
         launch.cluster,
     )

@@ -84,7 +84,7 @@ def norm_factor(b: KernelBuilder, graph: Graph, found: FewRows, squares: Value) 
     known = float(np.frombuffer(epsilon.value, epsilon.dtype.numpy)[0])
     mean = b.same("arith.mulf", squares, b.constant(1.0 / found.inner, b.f32))
     moved = b.same("arith.addf", mean, b.constant(number(known, F32), b.f32))
-    return Instructions(b, rounds=False).apply("rsqrt", F32, moved)
+    return Instructions(b, rounds=False).apply("rsqrt", F32, moved, is_short=graph.tensors[found.left].dtype.bytes == 2)
 
 
 @dataclass(frozen=True)
