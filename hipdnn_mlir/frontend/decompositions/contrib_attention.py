@@ -287,9 +287,10 @@ def _past(call: Call, query: str, past_key: str | None) -> str:
     is_data = call.attr("sliding_window_cache", 0) or call.arg(PAGES) or _is_buffer(call)
     if call.size_if_known(past_key, 0) == 1 and not is_data:
         return call.length(past_key, 2)
-    last = call.reshape(call.cast(call.need(5), INT64), -1, 1, 1, 1)
-    before = call.op("Sub", call.op("Add", last, call.ints(1)), call.length(query, 1))
-    return call.op("Max", before, call.ints(0))  # a padded prompt is shorter than its row
+    before = call.reshape(call.cast(call.need(5), INT64), -1)  # the last key's place
+    if call.size_if_known(query, 1) != 1:
+        before = call.op("Sub", call.op("Add", before, call.ints(1)), call.length(query, 1))
+    return call.reshape(call.op("Max", before, call.ints(0)), -1, 1, 1, 1)  # a padded prompt is shorter than its row
 
 
 def _is_buffer(call: Call) -> bool:
@@ -320,6 +321,7 @@ def _at_positions(call: Call, cache: str, query: str, past: str) -> str:
     """Rows of a cache [positions, d / 2] for the queries, as [b, s, d / 2]."""
     positions = call.arg(9)
     if positions is None:
-        steps = call.unsqueeze(call.range(call.length(query, 1)), 0)
-        positions = call.op("Add", steps, call.reshape(past, -1, 1))
+        positions = call.reshape(past, -1, 1)
+        if call.size_if_known(query, 1) != 1:
+            positions = call.op("Add", call.unsqueeze(call.range(call.length(query, 1)), 0), positions)
     return call.op("Gather", cache, positions)
