@@ -59,6 +59,25 @@ def test_without_samples_matmuls_are_quantized_in_each_run(command: Command, tmp
     np.testing.assert_allclose(session.run(None, {"x": x})[0], x @ w, atol=0.5)
 
 
+def test_without_samples_an_lstm_is_quantized_in_each_run(command: Command, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 17]>
+      g (float[steps,1,24] x) => (float[steps,1,1,40] y) { y = LSTM<hidden_size=40>(x, w, r) }""")
+    rng = np.random.default_rng(0)
+    for name, dims in {"w": (1, 160, 24), "r": (1, 160, 40)}.items():
+        array = rng.standard_normal(dims, np.float32) / np.float32(np.sqrt(dims[-1]))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    onnx.save(model, tmp_path / "model.onnx")
+    result = command("quantize", tmp_path / "model.onnx", "--reduce-range")
+    assert result.returncode == 0, result.stderr
+    made = onnx.load(tmp_path / "model-int8.onnx")
+    session, floats = (hipdnn_mlir.compile(m).session() for m in (made, model))
+    x = rng.standard_normal((7, 1, 24), np.float32)
+    (got,), (want,) = (s.run(None, {"x": x}) for s in (session, floats))
+    assert "quantized_recurrence" in {step["summary"] for step in session.steps}
+    assert np.abs(want).max() > 0.3
+    np.testing.assert_allclose(got, want, atol=0.05)
+
+
 @pytest.mark.parametrize(
     ("name", "array", "words"),
     [

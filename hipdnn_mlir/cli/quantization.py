@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CHANNELS = 13
 """The opset from which on scales differ by channel."""
-_IN_EACH_RUN = ("Gather", "MatMul")
+_IN_EACH_RUN = ("Gather", "LSTM", "MatMul")
 """Operators that engines take as integers, or that move those; a convolution quantized in each run is computed in floats, and is slower."""
 _QUANTIZED = frozenset(
     {
