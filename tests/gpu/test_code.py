@@ -93,6 +93,17 @@ def test_a_small_grid_may_use_all_registers(blocks: int, threads: int, room: int
     assert re.findall(r"\.minnctapersm (\d+)", code) == ([] if room is None else [str(room)])
 
 
+@pytest.mark.parametrize(
+    ("arch", "blocks", "threads", "waves"),
+    [("gfx942", 1, 1024, 4), ("gfx942", 304, 256, 1), ("gfx942", 305, 256, 2), ("gfx942", 305, 512, None), ("gfx1100", 1, 256, None)],
+)  # fmt: skip
+def test_a_small_grid_of_amd_may_use_all_registers(arch: str, blocks: int, threads: int, waves: int | None) -> None:
+    architecture = find_architecture(arch)
+    text = lower._llvm_text(module_of(Launch(lambda _: None, blocks, threads), "k", 0, architecture), architecture)
+    found = re.findall(r'"amdgpu-waves-per-eu"="(\d+),(\d+)"', text)
+    assert found == ([] if waves is None else [(str(waves), str(waves))])
+
+
 @pytest.mark.parametrize("name", [n for n, a in ARCHITECTURES.items() if a.code == "object"])
 def test_an_object_says_how_it_is_launched(name: str) -> None:
     kernel = copy_kernel(name)

@@ -9,7 +9,7 @@ from ...ops.spec import Refusal
 from .arch import Architecture
 from .builder import KernelBuilder, build_module
 from .kernel import GpuKernel
-from .lower import compile_module
+from .lower import WAVES, compile_module
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Launch:
 
 _MOST_THREADS = 512
 """Of a multiprocessor, where each may have 128 registers."""
+_CDNA_WAVE, _SIMDS = 64, 4
+"""Threads of a wave of CDNA, and how many SIMDs a compute unit has there."""
 EMPTY = Launch(lambda _: None, 0, 1)
 """Of a kernel whose outs have no elements."""
 
@@ -50,14 +52,21 @@ def check_grid(launch: Launch, architecture: Architecture) -> None:
         raise Refusal("size", f"one launch has {count} {'threads' if is_amd else 'blocks'}, at most {most}")
 
 
-def _resident(launch: Launch, architecture: Architecture) -> int | None:
-    """For how many blocks a multiprocessor has room: as the launch says, else for all of a small grid.
+def _limits(launch: Launch, architecture: Architecture) -> list[str]:
+    """Attributes of the kernel's function: its cluster, and how many registers a thread may have.
 
-    The assembler of PTX does not know the grid. It keeps registers free for blocks that never come, and puts off loads for that.
+    Compilers do not know the grid. They keep registers free for blocks that never come, and put off loads for that. Where the grid is small
+    they are told how many blocks a multiprocessor has.
     """
     each = ceil(launch.blocks / architecture.units)
     is_small = each == 1 or 0 < each * launch.threads <= _MOST_THREADS
-    return each if launch.resident is None and architecture.vendor == "nvidia" and is_small else launch.resident
+    if architecture.vendor == "amd":
+        waves = ceil(each * launch.threads / (architecture.wave_size * _SIMDS))
+        # RDNA's loads come in the order of before, and some kernels spill.
+        return [f'{WAVES} = "{waves},{waves}"'] if is_small and architecture.wave_size == _CDNA_WAVE else []
+    resident = each if launch.resident is None and is_small else launch.resident
+    found = [] if resident is None else [f"nvvm.minctasm = {resident} : i32"]
+    return found + [f"nvvm.cluster_dim = array<i32: {launch.cluster}, 1, 1>"] * (launch.cluster > 1)
 
 
 def module_of(launch: Launch, name: str, pointers: int, architecture: Architecture) -> Any:
@@ -70,9 +79,8 @@ def module_of(launch: Launch, name: str, pointers: int, architecture: Architectu
         launch.shared_bytes > architecture.shared_bytes,
         launch.wide,
         launch.write,
-        _resident(launch, architecture),
         architecture.rounds_to_float8,
-        launch.cluster,
+        _limits(launch, architecture),
     )
 
 

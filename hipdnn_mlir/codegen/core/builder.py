@@ -425,9 +425,8 @@ def build_module(
     asks_for_shared: bool,
     wide: bool,
     body: Callable[[KernelBuilder], None],
-    resident: int | None = None,
     rounds_to_float8: bool = False,
-    cluster: int = 1,
+    limits: Sequence[str] = (),
 ) -> Any:
     """A module with one `gpu.module` of one kernel.
 
@@ -439,9 +438,8 @@ def build_module(
         asks_for_shared: as of a `GpuKernel`.
         wide: whether positions need 64 bits.
         body: writes the kernel.
-        resident: as of a `Launch`.
         rounds_to_float8: as of the architecture.
-        cluster: as of a `Launch`.
+        limits: attributes of the function about its blocks, beside their threads.
     """
     context = ir.Context(_BUILT)
     with context, ir.Location.unknown():
@@ -451,12 +449,11 @@ def build_module(
             f"llvm.mlir.global {linkage} @{_SHARED_SYMBOL}() {{addr_space = {SHARED} : i32, alignment = 16 : i64}} : "
             f"!llvm.array<{declared} x i8>"
         )
-        limit = "" if resident is None else f", nvvm.minctasm = {resident} : i32"
-        limit += f", nvvm.cluster_dim = array<i32: {cluster}, 1, 1>" if cluster > 1 else ""
+        attributes = ", ".join([f"known_block_size = array<i32: {threads}, 1, 1>", *limits])
         module = ir.Module.parse(f"""
             gpu.module @kernels {{
               {shared if shared_bytes else ""}
-              gpu.func @{name}({arguments}) kernel attributes {{known_block_size = array<i32: {threads}, 1, 1>{limit}}} {{
+              gpu.func @{name}({arguments}) kernel attributes {{{attributes}}} {{
                 gpu.return
               }}
             }}""")

@@ -25,6 +25,8 @@ _APPROXIMATIONS = {
     },
 }  # fmt: skip
 """The GPU's one instruction for `KernelBuilder.approximate`, by vendor."""
+WAVES = "hipdnn.waves"
+"""Attribute of a kernel's function: the fewest and the most waves that a SIMD of AMD's has, "1,1" say."""
 _CODE_OBJECT_VERSION = 500
 """Of the code object that AMD's driver loads; 5 is what ROCm 5.7 to 7 read."""
 
@@ -65,6 +67,9 @@ def _llvm_text(module: Any, architecture: Architecture) -> str:
             raise PassError("MLIR cannot lower a kernel", pass_name=conversion, detail=str(error)) from error
         plain = ir.Module.create()
         for operation in list(module.body.operations[0].operation.regions[0].blocks[0].operations):
+            if WAVES in operation.attributes:
+                pair = [ir.StringAttr.get("amdgpu-waves-per-eu"), operation.attributes[WAVES]]
+                operation.attributes["passthrough"] = ir.ArrayAttr.get([ir.ArrayAttr.get(pair)])
             plain.body.append(operation)
         return respelled(str(llvm.translate_module_to_llvmir(plain.operation)))
 
