@@ -123,12 +123,18 @@ def test_a_block_has_no_more_heads_than_groups_of_lanes_that_write_them() -> Non
     assert_close(run(arrays, attributes, "gfx90a", in_place=True), attended(arrays, **attributes), "f32")
 
 
-@pytest.mark.parametrize(("start", "count"), [(-1, 5), (-(2**40), 5), (40, 41), (2**40, 2**40)])
-def test_counts_out_of_range_become_the_nearest_ones(start: int, count: int) -> None:
-    arrays = operands("f32", 1, (4, 2), 40, 64, 32)
+def with_full_caches(heads: tuple[int, int], rows: int, start: int, count: int) -> list[Array]:
+    """Operands of heads of 64 whose caches have numbers behind those that are valid, too."""
+    arrays = operands("f32", 1, heads, rows, 64, 32)
     for seed, cache in enumerate(arrays[KEYS : VALUES + 1]):
         cache[:] = np.random.default_rng(seed).standard_normal(cache.shape)
     arrays[START], arrays[COUNT] = np.array([start]), np.array([count])
+    return arrays
+
+
+@pytest.mark.parametrize(("start", "count"), [(-1, 5), (-(2**40), 5), (40, 41), (2**40, 2**40)])
+def test_counts_out_of_range_become_the_nearest_ones(start: int, count: int) -> None:
+    arrays = with_full_caches((4, 2), 40, start, count)
     got = run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
     arrays[START], arrays[COUNT] = np.clip([start], 0, 39), np.clip([count], 0, 40)
     assert_close(got, attended(arrays, **PLAIN), "f32")
@@ -137,10 +143,7 @@ def test_counts_out_of_range_become_the_nearest_ones(start: int, count: int) -> 
 @pytest.mark.parametrize(("start", "count"), [(64, 65), (3, 65), (63, 64), (128, 129), (128, 150), (149, 129)])
 def test_the_cache_is_read_to_the_last_key_that_is_not_new(start: int, count: int) -> None:
     """A block takes 64 keys at a time here."""
-    arrays = operands("f32", 1, (2, 1), 160, 64, 32)
-    for seed, cache in enumerate(arrays[KEYS : VALUES + 1]):
-        cache[:] = np.random.default_rng(seed).standard_normal(cache.shape)
-    arrays[START], arrays[COUNT] = np.array([start]), np.array([count])
+    arrays = with_full_caches((2, 1), 160, start, count)
     got = run_kernel("decode_attention", arrays, outs_of(arrays), PLAIN)
     assert_close(got, attended(arrays, **PLAIN), "f32")
 

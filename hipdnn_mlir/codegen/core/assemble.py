@@ -22,7 +22,7 @@ class Launch:
         shared_bytes: of a block's shared memory; more than the architecture's `shared_bytes` is asked for at the launch.
         wide: whether positions need 64 bits.
         overwrites: as of a GpuKernel.
-        resident: how many blocks one of NVIDIA's multiprocessors must have room for, which limits registers; None where that is open.
+        resident: how many blocks one of NVIDIA's multiprocessors must have room for, which limits registers; None: as `_limits` says.
         cluster: how many neighbouring blocks are a cluster.
     """
 

@@ -35,26 +35,6 @@ _Key = tuple[Value, list[Value], list[Value]]
 """Its place, and elements of it and of its value."""
 _Scored = tuple[Value, Value, list[Value], list[Value]]
 """Whether it is visible, and the same."""
-_Head = tuple[list[Value], list[Value]]
-"""Elements of a head, and those that are turned with them."""
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """How a thread's elements of a head are rotated.
-
-    Attributes:
-        is_real: they are real parts, of which the other half of the head has the imaginary ones.
-        is_turned: they are rotated at all.
-        other: where those are that turn with them.
-        cos, sin: of the angles.
-    """
-
-    is_real: Value
-    is_turned: Value
-    other: Value
-    cos: list[Value]
-    sin: list[Value]
 
 
 @dataclass(frozen=True)
@@ -151,12 +131,9 @@ class _Writer:
             b.await_kernel()
         start, count = self._number(o.start, self.rows - 1), self._number(o.keys, self.rows)
         self.heads = [b.add(first, number) for number in range(self.together)]
-        # All are under way before the first is used.
-        turn = self._turn()
-        loaded = [self._head(o.q, head, turn) for head in self.heads]
-        loaded_key, new_value = self._head(o.k, kv, turn), self._head(o.v, kv, None)[0]
-        queries = [self._query(head, turn) for head in loaded]
-        new_key = [rounded(b, x, o.k.dtype) for x in self._turned(loaded_key, turn)]
+        queries = [self._query(head) for head in self.heads]
+        new_key = [rounded(b, x, o.k.dtype) for x in self._head(o.k, kv, turned=True)]
+        new_value = self._head(o.v, kv, turned=False)
         new = (self._sees_new(start, count), start, new_key, new_value)
         sums = self._attend(queries, kv, start, count, ahead, new)
         self._join(sums, first)
@@ -184,44 +161,37 @@ class _Writer:
             for value in load(self.b, self.bases[id(operand)], self.b.add(offset, at * step), operand.dtype, size)
         ]
 
-    def _query(self, head: _Head, turn: _Turn | None) -> list[Value]:
+    def _query(self, head: Value) -> list[Value]:
         """This thread's elements of a query, scaled so that scores are exponents of 2."""
         b = self.b
         factor, zero = b.constant(self.scale * _LOG2_E, b.f32), b.constant(0, b.f32)
-        return [b.select(self.own, b.same("arith.mulf", x, factor), zero) for x in self._turned(head, turn)]
+        return [
+            b.select(self.own, b.same("arith.mulf", x, factor), zero) for x in self._head(self.o.q, head, turned=True)
+        ]
 
-    def _turn(self) -> _Turn | None:
-        """How this thread's elements of a head are rotated; None where there are no angles."""
-        b, cos, sin = self.b, self.o.cos, self.o.sin
-        if cos is None or sin is None:
-            return None
-        half = cos.dims[3]
+    def _head(self, operand: Operand, head: Value, *, turned: bool) -> list[Value]:
+        """This thread's elements of a head that is new, rotated where there are angles."""
+        b = self.b
+        start = b.add(b.mul(self.batch, operand.strides[0]), b.mul(head, operand.strides[1]))
+        step = operand.strides[3]
+        x = self._elements(operand, b.add(start, b.mul(self.first, step)))
+        if not turned or self.o.cos is None or self.o.sin is None:
+            return x
+        half = self.o.cos.dims[3]
         is_real = b.less(self.first, half)
         is_turned = b.less(self.first, 2 * half)
         # Of the other half of the pair; where nothing is rotated, what is read is not used.
-        below = b.select(is_real, b.at(0), b.at(half))
-        angle = b.select(is_turned, b.at(b.sub(self.first, below)), b.at(0))
+        below = b.select(b.less(self.first, half), b.at(0), b.at(half))
+        angle = b.sub(self.first, below)
+        angle = b.select(is_turned, b.at(angle), b.at(0))
         other = b.select(is_real, b.at(b.add(self.first, half)), b.at(angle))
-        return _Turn(is_real, is_turned, other, self._angles(cos, angle), self._angles(sin, angle))
-
-    def _head(self, operand: Operand, head: Value, turn: _Turn | None) -> _Head:
-        """This thread's elements of a head that is new, and those that it turns with them."""
-        b = self.b
-        start = b.add(b.mul(self.batch, operand.strides[0]), b.mul(head, operand.strides[1]))
-        places = [self.first] if turn is None else [self.first, turn.other]
-        found = [self._elements(operand, b.add(start, b.mul(place, operand.strides[3]))) for place in places]
-        return found[0], found[-1]
-
-    def _turned(self, head: _Head, turn: _Turn | None) -> list[Value]:
-        """The elements, rotated where there are angles."""
-        b = self.b
-        if turn is None:
-            return head[0]
+        pair = self._elements(operand, b.add(start, b.mul(other, step)))
+        cos, sin = (self._angles(table, angle) for table in (self.o.cos, self.o.sin))
         found = []
-        for own, partner, cos, sin in zip(*head, turn.cos, turn.sin, strict=True):
-            part = b.same("arith.mulf", partner, sin)
-            part = b.select(turn.is_real, b.same("arith.negf", part), part)
-            found.append(b.select(turn.is_turned, b.intrinsic("fma", own, cos, part), own))
+        for own, partner, c, s in zip(x, pair, cos, sin, strict=True):
+            turn = b.same("arith.mulf", partner, s)
+            turn = b.select(is_real, b.same("arith.negf", turn), turn)
+            found.append(b.select(is_turned, b.intrinsic("fma", own, c, turn), own))
         return found
 
     def _angles(self, table: Operand, angle: Value) -> list[Value]:
