@@ -20,6 +20,7 @@ const Engine& custom_op_engine();
 const Engine& block_scale_engine();
 const Engine& block_matmul_engine();
 const Engine& panel_matmul_engine();
+const Engine& gemv_engine();
 const Engine& max_pool_engine();
 const Engine& quantized_engine();
 const Engine& winograd_engine();
@@ -34,7 +35,7 @@ std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 
 const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine(),
-                                                  &block_scale_engine(), &block_matmul_engine(), &panel_matmul_engine(), &max_pool_engine(),
+                                                  &block_scale_engine(), &block_matmul_engine(), &panel_matmul_engine(), &gemv_engine(), &max_pool_engine(),
                                                   &quantized_engine(), &winograd_engine()};
   return ranked;
 }
@@ -47,7 +48,7 @@ bool multiplies_as_stored(const Graph& graph) {
   return onednn::isa_includes(weights.dtype == HIPDNN_DATA_HALF ? dnnl_cpu_isa_avx512_core_fp16 : dnnl_cpu_isa_avx512_core_bf16);
 }
 
-/// Winograd's convolutions were compared with oneDNN's of AVX2 only.
+/// What was compared with oneDNN's code of AVX2 only.
 bool has_avx2_at_most() { return onednn::isa_includes(dnnl_cpu_isa_avx2) && !onednn::isa_includes(dnnl_cpu_isa_avx512_core); }
 
 }  // namespace
@@ -66,6 +67,7 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, std::string& 
     if (found != proposals.end() && is_better()) std::rotate(proposals.begin(), found, found + 1);
   };
   put_first(panel_matmul_engine(), [&] { return !multiplies_as_stored(graph); });
+  put_first(gemv_engine(), has_avx2_at_most);
   put_first(winograd_engine(), has_avx2_at_most);
   return proposals;
 }

@@ -12,7 +12,7 @@ constexpr std::int64_t kDepthStep = 8;
 /// c[r, n] = sum over k of a[r, k] * w[k, n], for the columns of adjacent panels, which lie side by side in c.
 struct PanelProductArgs {
   std::int64_t rows = 1;         ///< at most PanelKernels::rows
-  std::int64_t panels = 1;       ///< at most PanelKernels::panels
+  std::int64_t panels = 1;       ///< 1, PanelKernels::panels, or NarrowPanels::streams / rows
   std::int64_t depth = 0;        ///< a multiple of kDepthStep
   const float* a = nullptr;      ///< [depth, rows]: the rows of a lie element by element beside each other
   const void* weights = nullptr; ///< [panels][depth, kPanelColumns]
@@ -24,6 +24,7 @@ struct PanelProductArgs {
 
 /// Kernels of one type of 16 bits.
 struct NarrowPanels {
+  std::int64_t streams;  ///< from memory at once, each through a panel: of one row, of two rows half as many
   void (*product)(const PanelProductArgs&);
   void (*widen)(const void* from, float* to, std::int64_t count);  ///< whole rows of panels
 };

@@ -12,6 +12,7 @@
 #include "kernels_cells.h"
 #include "kernels_codes.h"
 #include "kernels_dots.h"
+#include "kernels_gemv.h"
 #include "kernels_panels.h"
 #include "kernels_winograd.h"
 
@@ -86,6 +87,7 @@ struct TileKernels {
   BlockKernels blocks;
   CodeKernels codes;
   DotsKernel dots;
+  GemvKernel gemv;
   PanelKernels panels;
   WinogradKernels winograd;
   CellKernels cells;

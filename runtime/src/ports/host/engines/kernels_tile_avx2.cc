@@ -20,6 +20,7 @@ constexpr int tile_rows = 6;     // of the products of attention: as many accumu
 constexpr int tile_vectors = 2;
 constexpr int panel_rows = 6;    // the same of products with panels
 constexpr int panels_at_once = 1;
+constexpr int narrow_streams = 4;
 inline __m128i load_narrow(const std::uint16_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
 inline __m256 widen_halves(const std::uint16_t* from) { return _mm256_cvtph_ps(load_narrow(from)); }
 inline __m256i widen_bfloats(const std::uint16_t* from) { return _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_narrow(from)), 16); }

@@ -21,6 +21,7 @@ constexpr int tile_rows = 6;     // of the products of attention: as many accumu
 constexpr int tile_vectors = 4;
 constexpr int panel_rows = 12;   // the same of products with panels
 constexpr int panels_at_once = 2;
+constexpr int narrow_streams = 1;  // one, asked for ahead, came at the speed of memory
 inline __m256i load_narrow(const std::uint16_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
 inline __m512 widen_halves(const std::uint16_t* from) { return _mm512_cvtph_ps(load_narrow(from)); }
 inline __m512i widen_bfloats(const std::uint16_t* from) { return _mm512_slli_epi32(_mm512_cvtepu16_epi32(load_narrow(from)), 16); }

@@ -17,6 +17,7 @@ constexpr int tile_rows = 6;     // of the products of attention: as many accumu
 constexpr int tile_vectors = 2;
 constexpr int panel_rows = 3;    // the same of products with panels
 constexpr int panels_at_once = 1;
+constexpr int narrow_streams = 1;
 
 typedef std::int32_t HalfBits __attribute__((vector_size(register_bytes)));
 

@@ -12,8 +12,8 @@
 #include "kernels_tile.h"
 #include "matmul_epilogue.h"
 #include "matmul_rows.h"
+#include "one_matrix_matmul.h"
 #include "packed_memory.h"
-#include "panel_matmul_graph.h"
 #include "panel_weights.h"
 #include "rowwise_engine.h"
 #include "rowwise_parallel.h"
@@ -32,12 +32,21 @@ constexpr std::int64_t kFewGroups = 3;
 /// Rows of a group at most, and their depth at once on their way to the workspace: on the stack.
 constexpr std::int64_t kGroupRows = 12;
 constexpr std::int64_t kLoadRun = 256;
+/// Panels of few rows beside each other at most.
+constexpr std::int64_t kMostStreams = 4;
 
 std::int64_t bytes_of_floats(std::int64_t count) { return whole_lines(count * static_cast<std::int64_t>(sizeof(float))); }
 
+OneMatrixMatmul read_panel_matmul(const Graph& graph) {
+  OneMatrixMatmul found = read_one_matrix_matmul(graph);
+  const Tensor& b = graph.tensor(found.b);
+  if (b.dtype != HIPDNN_DATA_HALF && b.dtype != HIPDNN_DATA_BFLOAT16) throw Refusal(text("the right operand is ", describe(b), ", expected 16-bit floats"));
+  return found;
+}
+
 class PanelMatmulPlan final : public Plan {
  public:
-  PanelMatmulPlan(const Graph& graph, const PanelMatmul& read, const PlanOptions& options)
+  PanelMatmulPlan(const Graph& graph, const OneMatrixMatmul& read, const PlanOptions& options)
       : kernels_(tile_kernels().panels), weights_(graph.tensor(read.b)), threads_(std::max(1, options.threads)) {
     uids_ = pointer_uids(graph);
     weights_pointer_ = pointer_of(graph, read.b, uids_);
@@ -145,12 +154,22 @@ class PanelMatmulPlan final : public Plan {
 
   /// Panels first to last for all groups.
   void multiply_few(void* const* pointers, const PanelWeights& packed, const float* left, std::int64_t first, std::int64_t last) const {
-    alignas(kLineBytes) std::array<float, kGroupRows * kPanelColumns> sums;  // NOLINT: the product writes what is read
-    for (std::int64_t panel = first; panel < last; ++panel) {
+    alignas(kLineBytes) std::array<float, kGroupRows * kMostStreams * kPanelColumns> sums;  // NOLINT: the product writes what is read
+    const std::int64_t most = std::max<std::int64_t>(1, narrow_.streams / rows_);
+    std::int64_t panels = 1;
+    for (std::int64_t panel = first; panel < last; panel += panels) {
+      panels = last - panel >= most ? most : 1;
       for (std::int64_t group = 0; group < groups_; ++group) {
         const std::int64_t rows = rows_of(group);
-        narrow_.product({.rows = rows, .depth = packed.depth, .a = left_of(left, group), .weights = packed.row(panel, 0), .c = sums.data(), .c_row = kPanelColumns});
-        finish(pointers, group * group_rows_, rows, panel, 1, sums.data(), kPanelColumns);
+        narrow_.product({.rows = rows,
+                         .panels = panels,
+                         .depth = packed.depth,
+                         .a = left_of(left, group),
+                         .weights = packed.row(panel, 0),
+                         .panel = packed.panel_elements(),
+                         .c = sums.data(),
+                         .c_row = panels * kPanelColumns});
+        finish(pointers, group * group_rows_, rows, panel, panels, sums.data(), panels * kPanelColumns);
       }
     }
   }

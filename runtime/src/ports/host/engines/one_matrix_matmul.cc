@@ -1,4 +1,4 @@
-#include "panel_matmul_graph.h"
+#include "one_matrix_matmul.h"
 
 #include <algorithm>
 #include <vector>
@@ -10,13 +10,12 @@
 
 namespace hipdnn_port {
 
-PanelMatmul read_panel_matmul(const Graph& graph) {
+OneMatrixMatmul read_one_matrix_matmul(const Graph& graph) {
   if (graph.nodes.empty() || graph.nodes[0].type != HIPDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) throw Refusal("the first node is no matmul");
   const Node& node = graph.nodes[0];
-  PanelMatmul found{.a = node.tensor(HIPDNN_ATTR_OPERATION_MATMUL_ADESC), .b = node.tensor(HIPDNN_ATTR_OPERATION_MATMUL_BDESC), .epilogue = {}};
+  OneMatrixMatmul found{.a = node.tensor(HIPDNN_ATTR_OPERATION_MATMUL_ADESC), .b = node.tensor(HIPDNN_ATTR_OPERATION_MATMUL_BDESC), .epilogue = {}};
   const Tensor& a = graph.tensor(found.a);
   const Tensor& b = graph.tensor(found.b);
-  if (b.dtype != HIPDNN_DATA_HALF && b.dtype != HIPDNN_DATA_BFLOAT16) throw Refusal(text("the right operand is ", describe(b), ", expected 16-bit floats"));
   if (!is_float_type(a.dtype)) throw Refusal(text("the left operand is ", describe(a)));
   for (const Tensor* operand : {&a, &b}) {
     if (!operand->has_pointer() || operand->dims.size() < 2) throw Refusal(text(describe(*operand), " is no matrix in memory"));
