@@ -27,8 +27,8 @@ import onnx
 
 SHORTEST_BLOCK_S, CALLS = 0.25, (3, 30)
 """A turn of one subject takes as many calls as fill this time, within bounds."""
-PAUSE_S = 0.05
-"""Threads of ONNX Runtime still spin for a while after a run."""
+PAUSE_S = 0.1
+"""Threads of ONNX Runtime still spin for up to 65 ms after a run."""
 
 
 def names() -> list[str]:

@@ -24,6 +24,7 @@ const Engine& gemv_engine();
 const Engine& max_pool_engine();
 const Engine& quantized_engine();
 const Engine& winograd_engine();
+const Engine& groups_engine();
 
 std::string_view library_name() { return "hipdnn_host"; }
 
@@ -36,7 +37,7 @@ std::shared_ptr<void> make_vendor_handle() { return nullptr; }
 const std::vector<const Engine*>& engines() {
   static const std::vector<const Engine*> ranked{&onednn_engine(), &sdpa_engine(), &rowwise_engine(), &reduction_engine(), &custom_op_engine(),
                                                   &block_scale_engine(), &block_matmul_engine(), &panel_matmul_engine(), &gemv_engine(), &max_pool_engine(),
-                                                  &quantized_engine(), &winograd_engine()};
+                                                  &quantized_engine(), &winograd_engine(), &groups_engine()};
   return ranked;
 }
 
@@ -69,6 +70,7 @@ std::vector<Proposal> rank(const Graph& graph, const PlanOptions&, std::string& 
   put_first(panel_matmul_engine(), [&] { return !multiplies_as_stored(graph); });
   put_first(gemv_engine(), has_avx2_at_most);
   put_first(winograd_engine(), has_avx2_at_most);
+  put_first(groups_engine(), has_avx2_at_most);
   return proposals;
 }
 

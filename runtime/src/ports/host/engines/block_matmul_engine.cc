@@ -164,7 +164,7 @@ class BlockMatmulPlan final : public Plan {
     (bytes_ != nullptr ? bytes_ : product_)(args);
     const std::int64_t first = panel * kPanelColumns;
     const std::int64_t count = std::min(kPanelColumns, packed_->columns - first);
-    for (std::int64_t r = 0; r < rows; ++r) result_->finish(pointers, row + r, first, count, tile.data() + r * kPanelColumns);
+    result_->finish(pointers, row, rows, first, count, tile.data(), kPanelColumns);
   }
 
   std::shared_ptr<const PackedBlocks> packed_;  ///< without places where the weights are no constants

@@ -12,6 +12,7 @@
 #include "matmul_rows.h"
 #include "one_matrix_matmul.h"
 #include "packed_memory.h"
+#include "rowwise_engine.h"
 #include "rowwise_parallel.h"
 #include "rowwise_program.h"
 
@@ -150,7 +151,7 @@ class GemvPlan final : public Plan {
 
   void finish(void* const* pointers, float* sums, std::int64_t first, std::int64_t last) const {
     for (std::int64_t n = first; n < last; n += MatmulResult::kMostColumns) {
-      result_->finish(pointers, 0, n, std::min(MatmulResult::kMostColumns, last - n), sums + n);
+      result_->finish(pointers, 0, 1, n, std::min(MatmulResult::kMostColumns, last - n), sums + n, 0);
     }
   }
 

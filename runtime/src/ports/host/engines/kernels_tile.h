@@ -13,6 +13,7 @@
 #include "kernels_codes.h"
 #include "kernels_dots.h"
 #include "kernels_gemv.h"
+#include "kernels_groups.h"
 #include "kernels_panels.h"
 #include "kernels_winograd.h"
 
@@ -90,6 +91,7 @@ struct TileKernels {
   GemvKernel gemv;
   PanelKernels panels;
   WinogradKernels winograd;
+  GroupKernels groups;
   CellKernels cells;
 };
 

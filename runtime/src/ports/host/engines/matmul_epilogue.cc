@@ -1,5 +1,6 @@
 #include "matmul_epilogue.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -73,21 +74,34 @@ MatmulResult::MatmulResult(const Graph& graph, const MatmulEpilogue& epilogue, c
   for (const TileStep& step : steps_) {
     if (step.operand >= 0) add(step.operand);
   }
+  are_in_place_ = std::ranges::all_of(tensors_, [](const OperandRows& tensor) { return tensor.rows.step().has_value(); });
 }
 
-void MatmulResult::finish(void* const* pointers, std::int64_t row, std::int64_t first, std::int64_t count, float* values) const {
-  std::array<float, kMostColumns> other;  // NOLINT: filled up to `count` before use
+void MatmulResult::finish(void* const* pointers, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count, float* values,
+                          std::int64_t values_row) const {
+  const std::int64_t at_once = are_in_place_ ? rows : 1;
+  for (std::int64_t r = 0; r < rows; r += at_once) finish_part(pointers, row + r, at_once, first, count, values + r * values_row, values_row);
+}
+
+void MatmulResult::finish_part(void* const* pointers, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count, float* values,
+                               std::int64_t values_row) const {
+  std::array<float, kMostColumns> other;  // NOLINT: filled up to `count` before use, of one row
   const OperandRows& result = tensors_.front();
   void* const stored = result.rows.in_place(pointers[result.pointer], row, first);
   auto operand = tensors_.begin();
   for (const TileStep& step : steps_) {
-    const bool is_last = &step == &steps_.back();
-    TileArgs args{.rows = 1, .cols = count, .dst = is_last && stored != nullptr ? stored : values, .param = step.parameters.data()};
+    TileArgs args{.rows = rows, .cols = count, .dst = values, .dst_row = values_row, .param = step.parameters.data()};
+    if (&step == &steps_.back() && stored != nullptr) {
+      args.dst = stored;
+      args.dst_row = result.rows.step().value_or(0);
+    }
     args.src = {values, &step.scalars[0], &step.scalars[1]};
+    args.src_row[0] = values_row;
     args.src_col[0] = 1;
     if (step.operand >= 0) {
       ++operand;
       args.src[1] = operand->rows.in_place(pointers[operand->pointer], row, first);
+      args.src_row[1] = operand->rows.step().value_or(0);
       if (args.src[1] == nullptr) {
         operand->rows.load(pointers[operand->pointer], row, first, count, other.data());
         args.src[1] = other.data();
@@ -96,7 +110,8 @@ void MatmulResult::finish(void* const* pointers, std::int64_t row, std::int64_t 
     }
     step.kernel(args);
   }
-  if (steps_.empty() || stored == nullptr) result.rows.store(pointers[result.pointer], row, first, count, values);
+  if (!steps_.empty() && stored != nullptr) return;
+  for (std::int64_t r = 0; r < rows; ++r) result.rows.store(pointers[result.pointer], row + r, first, count, values + r * values_row);
 }
 
 }  // namespace hipdnn_port

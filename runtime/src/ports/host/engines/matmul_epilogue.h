@@ -39,12 +39,17 @@ class MatmulResult {
   MatmulResult(const Graph& graph, const MatmulEpilogue& epilogue, const std::vector<std::int64_t>& uids);
 
   bool has_steps() const { return !steps_.empty(); }
-  /// The epilogue of a part of a row, and the store. `values` are overwritten.
-  void finish(void* const* pointers, std::int64_t row, std::int64_t first, std::int64_t count, float* values) const;
+  /// The epilogue of a part of some rows, and the store. `values`, of which rows are `values_row` apart, are overwritten.
+  void finish(void* const* pointers, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count, float* values,
+              std::int64_t values_row) const;
 
  private:
+  void finish_part(void* const* pointers, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t count, float* values,
+                   std::int64_t values_row) const;
+
   std::vector<TileStep> steps_;
   std::vector<OperandRows> tensors_;  ///< the result, then the steps' operands in their order
+  bool are_in_place_ = true;          ///< all rows of all tensors, equally far apart
 };
 
 }  // namespace hipdnn_port

@@ -46,6 +46,11 @@ void* Rows::in_place(void* base, std::int64_t row, std::int64_t first) const {
   return dtype_ == HIPDNN_DATA_FLOAT && strides_.back() == 1 ? static_cast<std::byte*>(base) + offset(row, first) : nullptr;
 }
 
+std::optional<std::int64_t> Rows::step() const {
+  if (dtype_ != HIPDNN_DATA_FLOAT || strides_.back() != 1 || dims_.size() > 2) return std::nullopt;
+  return dims_.size() == 2 ? strides_.front() : 0;
+}
+
 std::int64_t Rows::offset(std::int64_t row, std::int64_t column) const {
   std::int64_t at = column * strides_.back();
   for (std::size_t d = dims_.size() - 1; d-- > 1; row /= dims_[d]) at += row % dims_[d] * strides_[d];

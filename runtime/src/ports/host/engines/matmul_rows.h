@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "frontend/graph.h"
@@ -23,6 +24,8 @@ class Rows {
   void store(void* base, std::int64_t row, std::int64_t first, std::int64_t count, const float* from) const;
   /// Where row[first] lies, if the row is one of adjacent float32; else null.
   void* in_place(void* base, std::int64_t row, std::int64_t first) const;
+  /// Elements from each row to the next where all are in place and equally far apart.
+  std::optional<std::int64_t> step() const;
 
  private:
   std::int64_t offset(std::int64_t row, std::int64_t column) const;

@@ -235,7 +235,7 @@ class PanelMatmulPlan final : public Plan {
               std::int64_t sums_row) const {
     const std::int64_t first = panel * kPanelColumns;
     const std::int64_t count = std::min(panels * kPanelColumns, columns_ - first);
-    for (std::int64_t r = 0; r < rows; ++r) result_->finish(pointers, first_row + r, first, count, sums + r * sums_row);
+    result_->finish(pointers, first_row, rows, first, count, sums, sums_row);
   }
 
   PanelKernels kernels_;

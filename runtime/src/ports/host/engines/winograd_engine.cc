@@ -153,7 +153,7 @@ class WinogradPlan final : public Plan {
         const std::int64_t row = place.row + i / 2, column = place.column + i % 2;
         if (row >= read_.result_height || column >= read_.result_width) continue;
         const std::int64_t pixel = (place.image * read_.result_height + row) * read_.result_width + column;
-        result_->finish(pointers, pixel, first, count, results[static_cast<std::size_t>(i)].data());
+        result_->finish(pointers, pixel, 1, first, count, results[static_cast<std::size_t>(i)].data(), 0);
       }
     }
   }
