@@ -81,28 +81,40 @@ class WinogradPlan final : public Plan {
     result_.emplace(read_.graph, read_.epilogue, uids_);
     zeros_.resize(static_cast<std::size_t>(read_.channels));
     const std::int64_t rounds = parts_of(parts_of(read_.tiles(), kBlockTiles), threads_);
-    blocks_ = std::min(rounds * threads_, read_.tiles());
+    const bool has_more_weights = read_.channels * read_.result_channels > parts_of(read_.tiles(), threads_) * (read_.channels + read_.result_channels);
+    divides_weights_ = threads_ > 1 && rounds == 1 && has_more_weights;
+    blocks_ = divides_weights_ ? 1 : std::min(rounds * threads_, read_.tiles());
     block_tiles_ = parts_of(read_.tiles(), blocks_);
     own_floats_ = block_tiles_ * kWinogradNumbers * (read_.channels + read_.result_channels);
-    workspace_bytes_ = threads_ * own_floats_ * static_cast<std::int64_t>(sizeof(float));
+    workspace_bytes_ = (divides_weights_ ? 1 : threads_) * own_floats_ * static_cast<std::int64_t>(sizeof(float));
   }
 
   std::string describe() const override { return text("winograd 2 x 2, ", tile_kernels().isa, result_->has_steps() ? " + epilogue" : ""); }
 
   void execute(void* const* pointers, void* workspace, const Launch& launch) const override {
-    parallel_ranges(std::min(threads_, launch.threads), blocks_, [&](std::int64_t first, std::int64_t last, int thread) {
-      float* const numbers = static_cast<float*>(workspace) + thread * own_floats_;
-      float* const products = numbers + block_tiles_ * kWinogradNumbers * read_.channels;
+    const int threads = std::min(threads_, launch.threads);
+    auto* const all = static_cast<float*>(workspace);
+    if (divides_weights_) return divide_weights(pointers, all, threads);
+    parallel_ranges(threads, blocks_, [&](std::int64_t first, std::int64_t last, int thread) {
+      float* const numbers = all + thread * own_floats_;
       for (std::int64_t block = first; block < last; ++block) {
         const std::int64_t begin = read_.tiles() * block / blocks_, end = read_.tiles() * (block + 1) / blocks_;
-        for (std::int64_t tile = begin; tile < end; ++tile) transform(static_cast<const float*>(pointers[x_pointer_]), tile, numbers + (tile - begin) * read_.channels);
-        multiply(end - begin, numbers, products);
-        for (std::int64_t tile = begin; tile < end; ++tile) finish(pointers, tile, products + (tile - begin) * read_.result_channels);
+        transform(pointers, begin, begin, end, numbers);
+        multiply(0, kWinogradNumbers * weights_->panels, end - begin, numbers);
+        finish(pointers, begin, begin, end, numbers);
       }
     });
   }
 
  private:
+  /// Each thread reads a part of the weights, not all: where there are few tiles, that saves more than waiting for the others costs.
+  void divide_weights(void* const* pointers, float* numbers, int threads) const {
+    const std::int64_t tiles = read_.tiles();
+    parallel_ranges(threads, tiles, [&](std::int64_t first, std::int64_t last, int) { transform(pointers, 0, first, last, numbers); });
+    parallel_ranges(threads, kWinogradNumbers * weights_->panels, [&](std::int64_t first, std::int64_t last, int) { multiply(first, last, tiles, numbers); });
+    parallel_ranges(threads, tiles, [&](std::int64_t first, std::int64_t last, int) { finish(pointers, 0, first, last, numbers); });
+  }
+
   struct Place {
     std::int64_t image, row, column;  ///< of the first result
   };
@@ -112,7 +124,13 @@ class WinogradPlan final : public Plan {
     return {line / read_.tile_rows(), line % read_.tile_rows() * 2, tile % read_.tile_columns() * 2};
   }
 
-  void transform(const float* x, std::int64_t tile, float* to) const {
+  /// Tiles first to last of a block that begins with tile `begin`.
+  void transform(void* const* pointers, std::int64_t begin, std::int64_t first, std::int64_t last, float* numbers) const {
+    const auto* const x = static_cast<const float*>(pointers[x_pointer_]);
+    for (std::int64_t tile = first; tile < last; ++tile) transform_tile(x, tile, numbers + (tile - begin) * read_.channels);
+  }
+
+  void transform_tile(const float* x, std::int64_t tile, float* to) const {
     const Place place = place_of(tile);
     WinogradInputArgs args{.channels = read_.channels, .to = to, .step = block_tiles_ * read_.channels};
     for (std::int64_t i = 0; i < kWinogradNumbers; ++i) {
@@ -124,26 +142,32 @@ class WinogradPlan final : public Plan {
     kernels_.input(args);
   }
 
-  /// For each number, weights of a panel stay in the first-level cache, and the tiles' numbers in the second.
-  void multiply(std::int64_t tiles, const float* numbers, float* products) const {
+  /// Panels first to last, counted through all numbers. The weights of one stay in the first-level cache, the tiles' numbers in the second.
+  void multiply(std::int64_t first_panel, std::int64_t last_panel, std::int64_t tiles, float* numbers) const {
     const std::int64_t groups = parts_of(tiles, kernels_.rows);
-    for (std::int64_t i = 0; i < kWinogradNumbers; ++i) {
-      for (std::int64_t panel = 0; panel < weights_->panels; ++panel) {
-        for (std::int64_t group = 0; group < groups; ++group) {
-          const std::int64_t first = tiles * group / groups, last = tiles * (group + 1) / groups;
-          kernels_.product({.rows = last - first,
-                            .depth = read_.channels,
-                            .a = numbers + (i * block_tiles_ + first) * read_.channels,
-                            .a_row = read_.channels,
-                            .weights = weights_->of(i, panel),
-                            .c = products + (i * block_tiles_ + first) * read_.result_channels + panel * kPanelColumns,
-                            .c_row = read_.result_channels});
-        }
+    for (std::int64_t index = first_panel; index < last_panel; ++index) {
+      const std::int64_t i = index / weights_->panels, panel = index % weights_->panels;
+      for (std::int64_t group = 0; group < groups; ++group) {
+        const std::int64_t first = tiles * group / groups, last = tiles * (group + 1) / groups;
+        kernels_.product({.rows = last - first,
+                          .depth = read_.channels,
+                          .a = numbers + (i * block_tiles_ + first) * read_.channels,
+                          .a_row = read_.channels,
+                          .weights = weights_->of(i, panel),
+                          .c = products_of(numbers) + (i * block_tiles_ + first) * read_.result_channels + panel * kPanelColumns,
+                          .c_row = read_.result_channels});
       }
     }
   }
 
-  void finish(void* const* pointers, std::int64_t tile, const float* products) const {
+  /// The products lie behind a block's numbers.
+  float* products_of(float* numbers) const { return numbers + block_tiles_ * kWinogradNumbers * read_.channels; }
+
+  void finish(void* const* pointers, std::int64_t begin, std::int64_t first, std::int64_t last, float* numbers) const {
+    for (std::int64_t tile = first; tile < last; ++tile) finish_tile(pointers, tile, products_of(numbers) + (tile - begin) * read_.result_channels);
+  }
+
+  void finish_tile(void* const* pointers, std::int64_t tile, const float* products) const {
     const Place place = place_of(tile);
     alignas(64) std::array<std::array<float, MatmulResult::kMostColumns>, 4> results;  // NOLINT: filled as far as it is read
     for (std::int64_t first = 0; first < read_.result_channels; first += MatmulResult::kMostColumns) {
@@ -161,6 +185,7 @@ class WinogradPlan final : public Plan {
   WinogradKernels kernels_;
   WinogradConvolution read_;
   int threads_;
+  bool divides_weights_ = false;
   std::size_t x_pointer_ = 0;
   std::vector<std::int64_t> x_strides_;
   std::shared_ptr<const WinogradWeights> weights_;
