@@ -53,8 +53,8 @@ def test_product_of_any_sizes(depth: int, columns: int, order: tuple[int, int]) 
     assert ("by columns" if order == (1, 0) else "by rows") in described
 
 
-@pytest.mark.parametrize(("depth", "columns"), [(1, 40), (7, 40), (8, 1000), (40, 1), (1000, 1), (24, 16500)])
-def test_few_rows_or_columns_and_many_columns(depth: int, columns: int) -> None:
+@pytest.mark.parametrize(("depth", "columns"), [(40, 1), (1000, 1), (33, 16500)])
+def test_one_column_and_many_columns(depth: int, columns: int) -> None:
     compare(random(1, depth), random(depth, columns), np.empty((1, columns), np.float32))
 
 
@@ -106,7 +106,7 @@ def test_misfits_are_refused_with_a_reason() -> None:
     assert "more than one row" in refused(np.zeros((3, 1, 64), np.float32), w[None])
     assert "expected float32" in refused(row, w.astype(np.float16))
     assert "gaps between its elements" in refused(row, np.zeros((64, 80), np.float32)[:, ::2])
-    assert "fewer than 32 elements" in refused(row[:, :31], np.zeros((40, 31), np.float32).T)
+    assert "fewer than 32 rows" in refused(row[:, :31], w[:31])
 
 
 @pytest.mark.skipif(_CAP in os.environ, reason="runs the others under a cap")

@@ -84,7 +84,8 @@ def test_list_tells_kinds_sizes_and_what_programs_are(
     assert program["content"]["inputs"] == f"x f32 {shape}"
     assert program["content"]["compiler"]["hipdnn_mlir"] == importlib.metadata.version("hipdnn-mlir")
     assert placement["content"]["nodes"] == 2
-    assert {plan["content"]["engine"] for plan in plans} <= {"HOST_ONEDNN_ENGINE", "HOST_ROWWISE_ENGINE"}
+    engines = {"HOST_ONEDNN_ENGINE", "HOST_GEMV_ENGINE", "HOST_ROWWISE_ENGINE"}
+    assert {plan["content"]["engine"] for plan in plans} <= engines
     assert plans
     lines = command("cache", "list", "--cache-dir", folder).stdout.splitlines()
     assert f"{len(data['entries'])} entries" in lines[0]

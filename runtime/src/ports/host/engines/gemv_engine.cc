@@ -25,7 +25,7 @@ constexpr std::int64_t kPartColumns = 16;
 constexpr std::int64_t kPartRows = 8;
 /// Columns of rows at once at most: their sums stay in the second-level cache.
 constexpr std::int64_t kRunColumns = 16384;
-/// Shorter columns are read by oneDNN.
+/// Less deep matrices are oneDNN's: their streams are short.
 constexpr std::int64_t kLeastDepth = 32;
 
 struct Matrix {
@@ -42,7 +42,7 @@ Matrix matrix_of(const Tensor& tensor) {
   if (!are_rows_adjacent && !are_columns_adjacent) throw Refusal(text(describe(tensor), " has gaps between its elements"));
   found.is_by_columns = are_columns_adjacent && (!are_rows_adjacent || found.columns == 1);
   found.step = tensor.strides[found.is_by_columns ? last : last - 1];
-  if (found.is_by_columns && found.depth < kLeastDepth) throw Refusal(text(describe(tensor), " has columns of fewer than ", kLeastDepth, " elements"));
+  if (found.depth < kLeastDepth) throw Refusal(text(describe(tensor), " has fewer than ", kLeastDepth, " rows"));
   return found;
 }
 
