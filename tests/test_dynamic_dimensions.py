@@ -309,6 +309,9 @@ def test_prewarmed_sizes_are_numbers(size: Any) -> None:
 def test_dims_that_are_no_sizes_are_refused() -> None:
     with pytest.raises(ModelError, match=r"dimension 0 of input 'x': expected a number, a name or '\?', got 2.5"):
         hipdnn_mlir.compile(model(RELU), shapes={"x": (2.5, 3)})  # type: ignore[dict-item]
+    for shapes in ({"n": "5"}, {"x": ("5", 3)}):
+        with pytest.raises(ModelError, match=r"expected a number, a name or '\?', got '5'; write 5 without quotes"):
+            hipdnn_mlir.compile(model(RELU), shapes=shapes)
 
 
 def test_an_operator_that_is_written_out_token_by_token_is_refused() -> None:

@@ -1,5 +1,6 @@
 """Which sizes of a model's inputs are open, and under what names."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import onnx
@@ -46,6 +47,8 @@ def resolved(declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shape
     }
     fixed: dict[str, Given] = {}
     for name, given in shapes.items():
+        for size in [given] if isinstance(given, str) else given if isinstance(given, Sequence) else []:
+            _check_is_name(name, size, where)
         if name in known and (given is None or isinstance(given, (int, str))):
             _fix(name, OPEN if given is None else given, fixed, where)
         elif name in declared:
@@ -58,6 +61,15 @@ def resolved(declared: Mapping[str, tuple[int | str, ...] | None], shapes: Shape
             hint = meant(str(name), [*declared, *known]) or None
             raise ModelError(f"no input or dynamic dimension named {name!r}", where=where, expected=expected, hint=hint)
     return _resolved(dims, fixed, where)
+
+
+def _check_is_name(name: str, size: object, where: str) -> None:
+    """A number as text would be the name of a dimension that messages show as that number."""
+    if isinstance(size, str) and re.fullmatch(r"\s*([+-]?\d+)?\s*", size):
+        hint = f"write {size.strip()} without quotes" if size.strip().isdigit() else None
+        raise ModelError(
+            f"invalid size for {name!r}", where=where, expected="a number, a name or '?'", got=repr(size), hint=hint
+        )
 
 
 def _fix(name: str, size: int | str, fixed: dict[str, Given], where: str) -> None:
