@@ -208,6 +208,34 @@ class AnchorGraph(HostGraph):
         return self.pointwise(mode, [value, *others], target, **parameters)
 
 
+def assert_epilogue_follows(
+    engine: str, x: np.ndarray, w: np.ndarray, convolved: np.ndarray, settings: Sequence[Sequence[int]], residual: str
+) -> None:
+    """An engine adds a bias and a residual to a convolution with channels last, and has the ReLU of that.
+
+    Args:
+        engine: its name.
+        x: the image, n c h w.
+        w: the filter.
+        convolved: the convolution of both.
+        settings: steps, paddings and dilations.
+        residual: "channels last", "plain" for channels first, or "one column", which is added to all columns.
+    """
+    rng = np.random.default_rng(1)
+    n, c, height, width = convolved.shape
+    bias = rng.standard_normal((1, c, 1, 1), np.float32)
+    other = rng.standard_normal((n, c, height, 1 if residual == "one column" else width), np.float32)
+    y = channels_last(np.full_like(convolved, np.nan))
+    graph = AnchorGraph()
+    weights, value = graph.tensor(w), graph.virtual(convolved.shape)
+    graph.convolution(graph.tensor(channels_last(x)), weights, value, *settings)
+    value = graph.then(Pointwise.ADD, value, graph.tensor(bias))
+    value = graph.then(Pointwise.ADD, value, graph.tensor(other if residual == "plain" else channels_last(other)))
+    graph.then(Pointwise.RELU_FWD, value, out=graph.tensor(y))
+    graph.plan(engine, constants=(weights,)).execute()
+    assert_close(y, np.maximum(convolved + bias + other, 0))
+
+
 def refusal(graph: HostGraph, engine: str = ONEDNN) -> str:
     """What the library says when that engine is asked for a plan of a graph it does not take.
 

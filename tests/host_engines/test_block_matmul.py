@@ -5,8 +5,6 @@ roundings of float32 sums, and one to the type of the result.
 """
 
 import os
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 from hipdnn_mlir_runtime.abi import Pointwise
 from host_engines.anchor_graph import assert_close, refusal
 from host_engines.block_graph import BlockGraph, packed_int4
+from host_engines.cpu_caps import CAP, assert_passes_under_cap, uncapped
 from host_engines.host_graph import Operand, strided_like
 
 ENGINE = "HOST_BLOCK_MATMUL_ENGINE"
@@ -26,7 +25,6 @@ F16, BF16, F32 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), np.dtype(np
 TOLERANCE = {F32: 1e-5, F16: 2.0**-10, BF16: 2.0**-7}
 SPANS = {"int4": (-8, 8), "int8": (-128, 128), "int8_of_4_bits": (-11, 5)}
 """Least number and what is above the greatest."""
-_CAP = "ONEDNN_MAX_CPU_ISA"
 rounds_or_not = pytest.mark.parametrize("rounds", [False, True], ids=["floats", "bytes"])
 
 
@@ -127,9 +125,9 @@ def compare(a: np.ndarray, w: Weights, rounds: bool, y: np.ndarray | None = None
 def bytes_isa() -> str:
     """The instructions by which the engine multiplies bytes; empty where it has none."""
     flags = Path("/proc/cpuinfo").read_text()
-    if _CAP not in os.environ and "avx512_vnni" in flags:
+    if CAP not in os.environ and "avx512_vnni" in flags:
         return "avx512_vnni"
-    return "avx2" if "avx2" in flags and os.environ.get(_CAP) != "SSE41" else ""
+    return "avx2" if "avx2" in flags and os.environ.get(CAP) != "SSE41" else ""
 
 
 @pytest.mark.parametrize("kind", SPANS)
@@ -285,9 +283,7 @@ def test_epilogue_is_refused_when_it_has_other_modes(mode: Pointwise) -> None:
     assert "epilogue" in refusal(graph, ENGINE)
 
 
-@pytest.mark.skipif(_CAP in os.environ, reason="runs the others under a cap")
+@uncapped
 @pytest.mark.parametrize("cap", ["AVX512_CORE", "AVX2", "SSE41"])
 def test_results_are_right_when_the_cpu_has_fewer_instructions(cap: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    done = subprocess.run(command, env=os.environ | {_CAP: cap}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    assert_passes_under_cap(__file__, cap)

@@ -1,20 +1,16 @@
 """One row times one matrix of float32, against numpy in float64."""
 
-import os
-import subprocess
-import sys
-
 import ml_dtypes
 import numpy as np
 import pytest
 
 from hipdnn_mlir_runtime.abi import Pointwise
 from host_engines.anchor_graph import AnchorGraph, assert_close, refusal
+from host_engines.cpu_caps import assert_passes_under_cap, uncapped
 from host_engines.host_graph import strided_like
 
 ENGINE = "HOST_GEMV_ENGINE"
 F16, BF16 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)
-_CAP = "ONEDNN_MAX_CPU_ISA"
 
 by_rows_or_columns = pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["by rows", "by columns"])
 
@@ -109,9 +105,7 @@ def test_misfits_are_refused_with_a_reason() -> None:
     assert "fewer than 32 rows" in refused(row[:, :31], w[:31])
 
 
-@pytest.mark.skipif(_CAP in os.environ, reason="runs the others under a cap")
+@uncapped
 @pytest.mark.parametrize("cap", ["AVX2", "SSE41"])
 def test_results_are_right_when_the_cpu_has_fewer_instructions(cap: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    done = subprocess.run(command, env=os.environ | {_CAP: cap}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    assert_passes_under_cap(__file__, cap)

@@ -5,8 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hipdnn_mlir_runtime.abi import Pointwise
-from host_engines.anchor_graph import AnchorGraph, assert_close, channels_last, onnx_result, refusal
+from host_engines.anchor_graph import (
+    AnchorGraph,
+    assert_close,
+    assert_epilogue_follows,
+    channels_last,
+    onnx_result,
+    refusal,
+)
 
 ENGINE = "HOST_GROUPS_ENGINE"
 Sizes = tuple[int, ...]
@@ -58,19 +64,7 @@ def test_convolution_equals_onnxruntime(
 def test_bias_residual_and_relu_follow(residual: str) -> None:
     image, taps, settings = CASES[1]
     x, w = arrays(image, taps)
-    expected = reference(x, w, settings)
-    rng = np.random.default_rng(1)
-    bias = rng.standard_normal((1, taps[0], 1, 1), np.float32)
-    other = rng.standard_normal((*expected.shape[:3], 1 if residual == "one column" else expected.shape[3]), np.float32)
-    y = channels_last(np.full_like(expected, np.nan))
-    graph = AnchorGraph()
-    weights, value = graph.tensor(w), graph.virtual(expected.shape)
-    graph.convolution(graph.tensor(channels_last(x)), weights, value, *settings_of(settings))
-    value = graph.then(Pointwise.ADD, value, graph.tensor(bias))
-    value = graph.then(Pointwise.ADD, value, graph.tensor(other if residual == "plain" else channels_last(other)))
-    graph.then(Pointwise.RELU_FWD, value, out=graph.tensor(y))
-    graph.plan(ENGINE, constants=(weights,)).execute()
-    assert_close(y, np.maximum(expected + bias + other, 0))
+    assert_epilogue_follows(ENGINE, x, w, reference(x, w, settings), settings_of(settings), residual)
 
 
 @pytest.mark.parametrize(

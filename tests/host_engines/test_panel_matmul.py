@@ -3,9 +3,6 @@
 References start from the rounded operands: what is left are the roundings of float32 sums, and one to the type of the result.
 """
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import ml_dtypes
@@ -14,12 +11,12 @@ import pytest
 
 from hipdnn_mlir_runtime.abi import Pointwise
 from host_engines.anchor_graph import AnchorGraph, assert_close, refusal
+from host_engines.cpu_caps import assert_passes_under_cap, uncapped
 from host_engines.host_graph import Operand, strided_like
 
 ENGINE = "HOST_PANEL_MATMUL_ENGINE"
 F16, BF16, F32 = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)
 TOLERANCE = {F32: 1e-5, F16: 2.0**-10, BF16: 2.0**-7}
-_CAP = "ONEDNN_MAX_CPU_ISA"
 
 half_types = pytest.mark.parametrize("dtype", [F16, BF16], ids=str)
 constant_or_not = pytest.mark.parametrize("is_constant", [True, False], ids=["constant", "operand"])
@@ -219,9 +216,7 @@ def test_misfits_are_refused_with_a_reason() -> None:
     assert "epilogue" in refusal(graph, ENGINE)
 
 
-@pytest.mark.skipif(_CAP in os.environ, reason="runs the others under a cap")
+@uncapped
 @pytest.mark.parametrize("cap", ["AVX2", "SSE41"])
 def test_results_are_right_when_the_cpu_has_fewer_instructions(cap: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    done = subprocess.run(command, env=os.environ | {_CAP: cap}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    assert_passes_under_cap(__file__, cap)

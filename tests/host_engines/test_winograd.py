@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from hipdnn_mlir_runtime.abi import Pointwise
-from host_engines.anchor_graph import AnchorGraph, assert_close, channels_last, onnx_result, refusal
+from host_engines.anchor_graph import (
+    AnchorGraph,
+    assert_close,
+    assert_epilogue_follows,
+    channels_last,
+    onnx_result,
+    refusal,
+)
 
 ENGINE = "HOST_WINOGRAD_ENGINE"
 IMAGES = [
@@ -61,19 +67,7 @@ def test_filters_that_lie_channels_last_are_read_by_their_strides() -> None:
 def test_bias_residual_and_relu_follow(residual: str) -> None:
     pads = (1, 1, 1, 1)
     x, w = arrays((2, 64, 11, 12), 80)
-    expected = reference(x, w, pads)
-    rng = np.random.default_rng(1)
-    bias = rng.standard_normal((1, 80, 1, 1), np.float32)
-    other = rng.standard_normal((2, 80, 11, 1 if residual == "one column" else 12), np.float32)
-    y = channels_last(np.full_like(expected, np.nan))
-    graph = AnchorGraph()
-    weights, value = graph.tensor(w), graph.virtual(expected.shape)
-    graph.convolution(graph.tensor(channels_last(x)), weights, value, (1, 1), pads, (1, 1))
-    value = graph.then(Pointwise.ADD, value, graph.tensor(bias))
-    value = graph.then(Pointwise.ADD, value, graph.tensor(other if residual == "plain" else channels_last(other)))
-    graph.then(Pointwise.RELU_FWD, value, out=graph.tensor(y))
-    graph.plan(ENGINE, constants=(weights,)).execute()
-    assert_close(y, np.maximum(expected + bias + other, 0))
+    assert_epilogue_follows(ENGINE, x, w, reference(x, w, pads), ((1, 1), pads, (1, 1)), residual)
 
 
 @pytest.mark.parametrize(
