@@ -95,7 +95,7 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 _INTRINSICS: dict[str, Callable[..., Array]] = {
     "fma": _fma, "fabs": np.abs, "sqrt": np.sqrt, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
-    "trunc": np.trunc, "minnum": np.fmin, "maxnum": np.fmax,
+    "trunc": np.trunc, "minnum": np.fmin, "maxnum": np.fmax, "maximum": np.maximum,
 }  # fmt: skip
 
 _APPROXIMATED: dict[str, tuple[Callable[[Array], Array], float]] = {
@@ -363,6 +363,10 @@ class Emulator:
         return np.tile(np.arange(self.threads), self.blocks)
 
     def _gpu_block_id(self, op: Any) -> Array:
+        """Grids have one dim: in others, all blocks are the first."""
+        return self._block_numbers() * (str(op.attributes["dimension"]) == "#gpu<dim x>")
+
+    def _block_numbers(self) -> Array:
         return np.repeat(np.arange(self.blocks), self.threads)
 
     def _gpu_barrier(self, op: Any) -> None:
@@ -419,7 +423,7 @@ class Emulator:
         name = op.attributes["global_name"].value
         if name in self.tables:
             return self.tables[name], np.zeros(self.lanes, np.int64)
-        return SHARED, self._gpu_block_id(op) * self.shared_bytes
+        return SHARED, self._block_numbers() * self.shared_bytes
 
     def _llvm_ptrtoint(self, op: Any, pointer: tuple[int, Array]) -> Array:
         return np.int64(self.memory[pointer[0]].ctypes.data) + pointer[1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu import compiled
-from gpu.graphs import Body, graph_of
+from gpu.graphs import Body, graph_of, run_graph
 from gpu.test_gemv import check, codes_of, gated, linear, norm, normalized, numbers, of_codes, swish, wide
 from hipdnn_mlir.codegen import find_architecture, generate_graph
 from hipdnn_mlir.codegen.core.arch import ARCHITECTURES
@@ -68,6 +68,28 @@ def test_large_rows_and_codes_that_are_far_from_zero() -> None:
     halves = np.stack([codes & 15, codes >> 4], -1).reshape(n, k).astype(np.float64)
     meant = np.where(halves > 7, halves - 16, halves) * 2.0**-6
     check(partial(of_codes, block=block), [x, codes, scales], "f16", "sm_90", wide(x) @ meant.T)
+
+
+def test_numbers_beside_a_far_greater_one_are_rounded_by_that() -> None:
+    """A row's numbers are integers of 16 bits with the exponent of the greatest of 32."""
+    k, n, step = 256, 32, 32
+    (x,) = numbers(7, "f16", (1, k))
+    x[0, 5], x[0, 64:96], x[0, 100] = 1000, 0, 6e-5
+    codes, scales, meant = codes_of(3, 4, n, k, step)
+    narrow = scales.astype(np.float16)
+    meant = meant / np.repeat(scales, step, 1) * np.repeat(wide(narrow), step, 1)
+    (got,) = run_graph(partial(of_codes, block=step), [x, codes, narrow], [TensorSpec("f16", (1, n))], "sm_90")
+    want, greatest = (wide(x) @ meant.T)[0], np.abs(wide(x)).reshape(-1, step).max(1)
+    weights = np.abs(meant).reshape(n, -1, step).sum(2)
+    assert np.all(np.abs(wide(got)[0] - want) <= weights @ greatest * 2.0**-14 + np.abs(want) * 2.0**-10)
+
+
+def test_what_is_no_number_makes_the_results_of_its_row_none() -> None:
+    (x,) = numbers(7, "f16", (2, 256))
+    x[0, 3], x[1, 200] = np.nan, -np.inf
+    codes, scales, _ = codes_of(3, 4, 16, 256, 32)
+    (got,) = run_graph(partial(of_codes, block=32), [x, codes, scales], [TensorSpec("f16", (2, 16))], "sm_90")
+    assert not np.isfinite(wide(got)).any()
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -160,11 +182,12 @@ def assert_rows_are_copied(body: Body, arrays: list[Array], out: TensorSpec) -> 
 
 
 def test_all_blocks_of_codes_have_room_at_once() -> None:
-    (x,) = numbers(1, "f16", (1, 256))
-    codes, scales, _ = codes_of(1, 4, 16 * 132 * 3, 256, 32)
+    (x,) = numbers(1, "f16", (1, 1024))
+    codes, scales, _ = codes_of(1, 4, 16 * 132 * 3, 1024, 32)
     graph = graph_of(partial(of_codes, block=32), [x, codes, scales], [TensorSpec("f16", (1, 16 * 132 * 3))])
     made = generate_graph(graph, find_architecture("sm_90"))
     assert ".minnctapersm 3" in str(made.code)
+    assert "%ctaid.y" in str(made.code), "a step's weights are asked for before those in front have come"
 
 
 @pytest.mark.parametrize(

@@ -190,9 +190,15 @@ class KernelBuilder:
         """This block's number in the grid."""
         return self._id("gpu.block_id")
 
-    def _id(self, name: str) -> Value:
-        number = self.op(name, [], ir.IndexType.get(), dimension=ir.Attribute.parse("#gpu<dim x>"))
+    def _id(self, name: str, dim: str = "x") -> Value:
+        number = self.op(name, [], ir.IndexType.get(), dimension=ir.Attribute.parse(f"#gpu<dim {dim}>"))
         return self.op("arith.index_cast", [number], self.position_type)
+
+    def once_read(self, position: Value, word: Value) -> Value:
+        """A position as it is, but not known before a word of 32 bits has come from memory: what is read there is asked for then."""
+        zero = self._id("gpu.block_id", "y")  # of grids of one dim, which compilers do not know
+        wide = self.op("arith.extui", [word], self.i64) if self.position_type == self.i64 else word
+        return self.add(position, self.same("arith.andi", wide, zero))
 
     def barrier(self) -> None:
         """Wait for the block's other threads; all of them come here."""
@@ -224,8 +230,11 @@ class KernelBuilder:
     def byte_of(self, word: Value, place: int) -> Value:
         """A signed byte of a word, as i32. For NVIDIA's GPUs, which do it with one instruction."""
         selected = place | sum((place | 8) << 4 * at for at in range(1, 4))  # 8: the sign of a byte
-        zero, selector = self.constant(0, self.i32), self.constant(selected, self.i32)
-        return self._call("llvm.nvvm.prmt", word, zero, selector)
+        return self.bytes_of(word, self.constant(0, self.i32), selected)
+
+    def bytes_of(self, first: Value, second: Value, selected: int) -> Value:
+        """Four of the eight bytes of two words, each named by four bits of `selected`. For NVIDIA's GPUs."""
+        return self._call("llvm.nvvm.prmt", first, second, self.constant(selected, self.i32))
 
     def masked_xor(self, word: Value, mask: int, bits: int) -> Value:
         """`(word & mask) ^ bits` of 32 bits as one instruction, where the assembler of PTX makes two. For NVIDIA's GPUs."""

@@ -150,7 +150,7 @@ class _Writer:
         columns = [b.add(column, more) for more in (0, _TILE)]
         if found.columns % self.columns:
             columns = [b.least(c, found.columns - 1) for c in columns]
-        return ColumnWeights(b, self.graph, found, self._base, columns, self.quad, 8, 0, self.pairs, apart=False)
+        return ColumnWeights(b, self.graph, found, self._base, columns, 8, 0, self.pairs)
 
     def _weights_of(self, step: Value) -> list[Value]:
         """This lane's words of all operands of columns at a step of this wave."""

@@ -20,19 +20,17 @@ class ColumnWeights:
         graph, found: the matmuls.
         base: the address of a tensor.
         columns: those of this lane.
-        quad: the number of this lane among those that share a column.
         count: weights of a column at a step.
         bits: of codes; 0 where weights are floats.
-        apart: whether scales are those of sums (`two_steps`), instead of those of weights.
         pairs: makes floats.
     """
 
     def __init__(
         self, b: KernelBuilder, graph: Graph, found: FewRows, base: Callable[[Tensor], Value], columns: Sequence[Value],
-        quad: Value, count: int, bits: int, pairs: Pairs, *, apart: bool,
+        count: int, bits: int, pairs: Pairs,
     ) -> None:  # fmt: skip
-        self.b, self.graph, self.found, self.base, self.columns, self.quad = b, graph, found, base, columns, quad
-        self.count, self.bits, self.pairs, self.apart = count, bits, pairs, apart
+        self.b, self.graph, self.found, self.base, self.columns = b, graph, found, base, columns
+        self.count, self.bits, self.pairs = count, bits, pairs
 
     def raw(self, step: Value) -> list[Value]:
         """This lane's words of 32 bits of its columns of each matrix at a step, and behind those of each matrix their scales."""
@@ -47,34 +45,15 @@ class ColumnWeights:
         scales = self.graph.tensors[product.scales]
         for c in self.columns:
             column = b.mul(c, scales.strides[-1])
-            if self.apart:
-                found += self._two_scales(product, scales, column, step)
-                continue
             blocks = max(1, self.count // product.block)
             block = b.mul(step, blocks) if blocks > 1 else b.div(step, product.block // self.count)
-            found += [self._scale(scales, column, b.add(block, number_), 1)[0] for number_ in range(blocks)]
+            found += [self._scale(scales, column, b.add(block, number_)) for number_ in range(blocks)]
         return found
 
-    def _two_scales(self, product: Product, scales: Tensor, column: Value, step: Value) -> list[Value]:
-        """Of the two steps whose sums this lane gets."""
-        b, of_block, size = self.b, product.block // self.count, scales.dtype.bytes
-        first = self.two_steps(step)
-        if of_block % 2 == 0:
-            return self._scale(scales, column, b.div(first, of_block), 1) * 2
-        is_pair = scales.strides[-2] == 1 and scales.strides[-1] % 2 == 0 and scales.alignment % (2 * size) == 0
-        if of_block == 1 and is_pair:
-            return self._scale(scales, column, first, 2)
-        return [self._scale(scales, column, b.div(b.add(first, at), of_block), 1)[0] for at in range(2)]
-
-    def two_steps(self, step: Value) -> Value:
-        """The first of two adjacent steps, whose sums this lane gets where they stay apart."""
-        b = self.b
-        return b.add(b.sub(step, self.quad), b.mul(b.mod(self.quad, 2), 2))
-
-    def _scale(self, scales: Tensor, column: Value, block: Value, count: int) -> list[Value]:
-        """Scales of adjacent blocks as memory holds them."""
+    def _scale(self, scales: Tensor, column: Value, block: Value) -> Value:
+        """The scale of a block as memory holds it."""
         at = self.b.add(column, self.b.mul(block, scales.strides[-2]))
-        return self.b.load(self.base(scales), at, memory_type(self.b, scales.dtype), count)
+        return self.b.load(self.base(scales), at, memory_type(self.b, scales.dtype))[0]
 
     def numbers(self, product: Product, raw: Sequence[Value]) -> list[list[Value]]:
         """Pairs of 16-bit floats, of each of the two columns."""

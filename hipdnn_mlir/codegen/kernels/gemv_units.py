@@ -4,8 +4,9 @@ A block computes 16 columns. Its waves share the inner dim; four lanes read 64 b
 they lie in memory: in which order the inner positions are multiplied is free as long as the rows have the same. Sums of waves meet in
 shared memory.
 
-With one or two rows, most of an operand of rows would be empty. For weights of 4 and 8 bits, each of the four lanes then has a row of its
-own there, zero where the others multiply: sums of different blocks stay apart, and scales are for sums instead of for weights.
+With one or two rows, most of an operand of rows would be empty. For weights of 4 and 8 bits, each of the four lanes then has two columns of
+its own there, zero where the others multiply: sums of different blocks stay apart, and scales are for sums instead of for weights. The two
+columns are bytes of the row's elements (`byte_rows`), so codes are operands without becoming floats.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,10 +23,11 @@ from ..core.builder import KernelBuilder, Value
 from ..core.elements import from_memory
 from ..core.space import Space, is_wide
 from .body import Body
+from .byte_rows import ByteRows
 from .column_weights import ColumnWeights
 from .evaluate import Evaluator, Lanes
 from .gemv import body_behind, reads_early
-from .pairs import Pairs, codes_of
+from .pairs import Pairs
 from .staged_rows import VECTOR, StagedRows
 from .stream import stream
 
@@ -41,8 +43,12 @@ _WORDS = 64
 """Of 32 bits that a thread has under way at once."""
 _TILE = 8
 """Rows of one operand of matrix units."""
-_APART_ROWS = _TILE // _LANES
-"""Rows of which the lanes' sums stay apart."""
+_APART_ROWS = 2
+"""Rows of which the lanes' sums stay apart: each is multiplied by itself."""
+_LAST_WORD = -3
+"""Of the codes that a thread has asked for, in front of their two scales."""
+_UPPER_HALVES = 0xF0F0F0F0
+"""Of bytes."""
 
 
 def gemv_units_launch(graph: Graph, architecture: Architecture, constants: Collection[int] = ()) -> Launch:
@@ -51,14 +57,22 @@ def gemv_units_launch(graph: Graph, architecture: Architecture, constants: Colle
     body = body_behind(graph, found)
     writer = _Writer(graph, found, body, early=reads_early(graph, found, architecture, constants))
     blocks = ceil(found.columns / UNITS_COLUMNS)
-    writer.choose_waves(blocks, architecture.units)
+    writer.share_out(blocks, architecture.units)
     wide = is_wide(body.operands, max(blocks * writer.threads, 2 * found.inner))
     shared = writer.staged_bytes + writer.sums_bytes
-    return Launch(writer.write, blocks, writer.threads, shared, wide, resident=writer.resident(blocks, architecture))
+    return Launch(writer.write, blocks, writer.threads, shared, wide, resident=writer.resident)
 
 
 class _Writer:
-    """Writes the kernel; `early`: the first weights are loaded while the kernel in front still runs."""
+    """Writes the kernel.
+
+    Attributes:
+        early: the first weights are loaded while the kernel in front still runs.
+        resident: blocks of a multiprocessor, where all have room at once and sums of blocks of codes stay apart: such a thread does with
+            few registers. Blocks that come later cannot read their weights before the kernel in front has ended. Each asks for a step's
+            weights when it has those in front: what the kernel in front writes, and what others read of that, waits behind all that is
+            asked for.
+    """
 
     def __init__(self, graph: Graph, found: FewRows, body: Body, *, early: bool) -> None:
         self.graph, self.found, self.body, self.early = graph, found, body, early
@@ -72,12 +86,15 @@ class _Writer:
         self.bits = 0 if found.products[0].scales is None else 4 if is_4 else 8
         few = bool(self.bits) and found.rows <= _APART_ROWS
         self.apart = few and is_staged(found) and all(p.block % self.count == 0 for p in found.products)
-        self.staged = self._staged_rows() if is_staged(found) else None
-        self.each = 2 if self.apart else 4 * self.tiles
+        self.staged = self._staged_rows() if is_staged(found) and not self.apart else None
+        self.as_bytes = ByteRows(graph, found, self.count, self.bits) if self.apart else None
+        self.each = 2 * found.rows if self.apart else 4 * self.tiles
         """Sums of a thread for each matrix."""
         self.sums = self.each * len(found.products)
-        self.staged_bytes = 0 if self.staged is None else self.staged.bytes
+        kept = self.as_bytes or self.staged
+        self.staged_bytes = 0 if kept is None else kept.bytes
         self.waves = _WAVES
+        self.resident: int | None = None
         self.space = Space(body.dims, tuple(operand.strides for operand in body.operands))
 
     @property
@@ -90,18 +107,15 @@ class _Writer:
         """Of shared memory, where the waves' sums meet."""
         return 4 * self.threads * self.sums
 
-    def resident(self, blocks: int, architecture: Architecture) -> int | None:
-        """Room for all blocks at once, where sums of blocks of codes stay apart: such a thread does with a few registers less.
+    def share_out(self, blocks: int, units: int) -> None:
+        """Choose waves, and whether multiprocessors have several blocks at once.
 
-        Blocks that come later cannot read their weights before the kernel in front has ended.
+        Rows are staged by few waves where blocks are many; else waves hide more of the time that rows take to come, where sums have room.
         """
-        wanted = ceil(blocks / architecture.units)
-        return wanted if self.apart and 1 < wanted <= _MOST_THREADS // self.threads else None
-
-    def choose_waves(self, blocks: int, units: int) -> None:
-        """Stage rows by few waves where blocks are many; else hide more of the time that rows take to come, where sums have room."""
         if self.apart:
             self.waves = _FEW_WAVES if blocks > units else _WAVES
+            wanted = ceil(blocks / units)
+            self.resident = wanted if 1 < wanted <= _MOST_THREADS // self.threads else None
             return
         is_long = self.steps >= _LANES * _MOST_WAVES
         has_room = 4 * _WAVE * _MOST_WAVES * self.sums <= _MOST_SHARED_BYTES
@@ -113,9 +127,9 @@ class _Writer:
         if not self.bits:
             return StagedRows(self.graph, self.found, self.count, range(VECTOR))
         half = 16 // self.bits
-        order = [at for pair in range(half) for at in (pair, pair + half)]
-        offsets = [code.offset for code in codes_of(self.left.dtype, self.bits)] * 2 if self.apart else []
-        return StagedRows(self.graph, self.found, self.count, order, offsets)
+        return StagedRows(
+            self.graph, self.found, self.count, [at for pair in range(half) for at in (pair, pair + half)]
+        )
 
     def write(self, b: KernelBuilder) -> None:
         """Write it."""
@@ -129,9 +143,7 @@ class _Writer:
         last = found.columns - 1
         columns = [b.add(self.column, self.row, more) for more in (0, _TILE)]
         self.read = [b.least(c, last) if found.columns % UNITS_COLUMNS else c for c in columns]
-        self.weights = ColumnWeights(
-            b, self.graph, found, self._base, self.read, self.quad, self.count, self.bits, self.pairs, apart=self.apart
-        )
+        self.weights = ColumnWeights(b, self.graph, found, self._base, self.read, self.count, self.bits, self.pairs)
         part = b.add(b.mul(self.wave, _LANES), self.quad)
         together = _LANES * self.waves
         unrolled = max(1, min(self._unrolled(), self.steps // together))
@@ -143,13 +155,17 @@ class _Writer:
             return [b.add(start, part, number_ * together) for number_ in range(unrolled)]
 
         def weights(start: Value) -> list[Value]:
-            return [word for step in of_chunk(start) for word in self.weights.raw(step)]
+            found: list[Value] = []
+            for step in of_chunk(start):
+                is_later = self.resident is not None and found
+                found += self.weights.raw(b.once_read(step, found[_LAST_WORD]) if is_later else step)
+            return found
 
         def rows(start: Value) -> list[Value]:
             return [word for step in of_chunk(start) for word in self._far_words(step)]
 
         def use(start: Value, loaded: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
-            near = len(loaded) - (self._row_count() * unrolled if self.staged is None else 0)
+            near = len(loaded) - self._row_count() * unrolled
             raw, words = _parted(loaded[:near], unrolled), _parted(loaded[near:], unrolled)
             for number_, step in enumerate(of_chunk(start)):
                 sums = self._add(raw[number_], words[number_], step, None, sums)
@@ -157,13 +173,15 @@ class _Writer:
 
         first = weights(0) if whole else []
         bases = self._bases_of_rows()
-        scales = [] if self.staged is None else self.staged.scales(b, self.thread, self.threads, bases)
+        kept = self.as_bytes or self.staged
+        scales = [] if kept is None else kept.read.scales(b, self.thread, self.threads, bases)
         if self.early:
             b.await_kernel()
         self.evaluator = Evaluator(b, self.body, self.space, 1)
         self.known = self._known()
-        if self.staged is not None:
-            self.staged.stage(b, self.thread, self.threads, bases, scales)
+        if kept is not None:
+            kept.stage(b, self.thread, self.threads, bases, scales)
+        self.factors = [] if self.as_bytes is None else self.as_bytes.factors(b, self.threads)
         sums = [b.constant(0, b.f32)] * self.sums
         if whole:
             first += rows(0)
@@ -173,17 +191,16 @@ class _Writer:
             inside = b.less(step, self.steps) if start + together > self.steps else None
             step = step if inside is None else b.add(b.least(b.sub(step, self.quad), self.steps - _LANES), self.quad)
             sums = self._add(self.weights.raw(step), self._far_words(step), step, inside, sums)
-        self._finish(self._over_lanes(sums) if self.apart else sums)
+        self._finish([self._over_lanes(value) for value in sums] if self.apart else sums)
 
     def _unrolled(self) -> int:
         """Steps of a thread whose loads are under way together: a power of two."""
-        rows = self._row_count() if self.staged is None else 0
-        words = 8 * len(self.found.products) + rows
+        words = 8 * len(self.found.products) + self._row_count()
         return 1 << max(_WORDS // words, 1).bit_length() - 1
 
     def _row_count(self) -> int:
-        """Words of all rows of a step."""
-        return self.tiles * self.count // 2
+        """Words of all rows of a step that come from afar."""
+        return 0 if self.staged_bytes else self.tiles * self.count // 2
 
     def _base(self, tensor: Tensor) -> Value:
         return self.b.arguments[self.places[id(tensor)]]
@@ -204,7 +221,7 @@ class _Writer:
     def _far_words(self, step: Value) -> list[Value]:
         """The same of rows that are not in shared memory; none of those that are."""
         b, words = self.b, []
-        for tile in range(self.tiles) if self.staged is None else ():
+        for tile in range(self.tiles) if self._row_count() else ():
             offset = b.add(b.mul(self._row_of(tile), row_step(self.left) // 8), b.mul(step, self.count // 8))
             for at in range(self.count // 8):
                 words += b.load(self._base(self.left), b.mul(b.add(offset, at), 4), b.i32, 4)
@@ -252,32 +269,54 @@ class _Writer:
     def _add_apart(
         self, parts: Sequence[Sequence[Value]], step: Value, inside: Value, sums: Sequence[Value]
     ) -> list[Value]:
-        """The same where lane l of four has its products in row l, or of the second row in l + 4, and a lane gets those of two others."""
-        b, rows = self.b, self.found.rows
-        assert self.staged is not None
-        is_own = b.compare("eq", b.at(b.mod(self.row, _LANES)), b.at(self.quad))
-        is_row = b.same("arith.andi", is_own, b.less(self.row, _LANES * rows))
-        words = self.staged.words_or_zeros(b, is_row, b.div(self.row, _LANES) if rows > 1 else 0, step)
-        row = self._row_pairs(words, inside)
-        start = self.staged.sums(b, b.div(self.quad, 2) if rows > 1 else 0, self.weights.two_steps(step))
+        """The same where lane l of four has its products in columns 2 l and 2 l + 1: those of upper and of lower bytes."""
+        b, rows, kept = self.b, self.found.rows, self.as_bytes
+        assert kept is not None
+        is_own = b.compare("eq", b.at(b.div(self.row, 2)), b.at(self.quad))
         if inside is not None:
-            start = [b.select(inside, value, b.constant(0, b.f32)) for value in start]
+            is_own = b.same("arith.andi", is_own, inside)
+        bytes_of_rows = [kept.words(b, row, step, b.mod(self.row, 2), is_own) for row in range(rows)]
+        units = [kept.unit(b, row, step) for row in range(rows)]
         made = list(sums)
         for number_, (product, raw) in enumerate(zip(self.found.products, parts, strict=True)):
-            columns = [[p for word in raw[at : at + 4] for p in self.pairs.codes(word, self.bits)] for at in (0, 4)]
-            totals = self.pairs.multiplied(columns, row, [*start, *start])
+            columns = [self._code_bytes(raw[at : at + 4]) for at in (0, 4)]
             assert product.scales is not None
             dtype = self.graph.tensors[product.scales].dtype
-            for at, (total, scale) in enumerate(zip(totals, raw[8:], strict=True)):
-                place = 2 * number_ + at // 2
-                made[place] = b.intrinsic("fma", total, from_memory(b, scale, dtype), made[place])
+            scales = [from_memory(b, scale, dtype) for scale in raw[8:]]
+            for row, (words, unit) in enumerate(zip(bytes_of_rows, units, strict=True)):
+                for column, total in enumerate(self._products_of_bytes(columns, words)):
+                    place = number_ * self.each + 2 * row + column
+                    factor = b.same("arith.mulf", scales[column], unit)
+                    made[place] = b.intrinsic("fma", total, factor, made[place])
         return made
+
+    def _code_bytes(self, words: Sequence[Value]) -> list[Value]:
+        """Codes as bytes; those of 4 bits are the upper bits of one, the lower halves of bytes first."""
+        b = self.b
+        if self.bits == 8:
+            return list(words)
+        moved = [part for word in words for part in (b.same("arith.shli", word, b.constant(4, b.i32)), word)]
+        return [b.same("arith.andi", part, b.constant(_UPPER_HALVES, b.i32)) for part in moved]
+
+    def _products_of_bytes(self, columns: Sequence[Sequence[Value]], row: Sequence[Value]) -> list[Value]:
+        """Of a row with each of this lane's two columns, as f32."""
+        b, sums = self.b, [self.b.constant(0, self.b.i32)] * 4
+        for at in range(0, len(row), 2):
+            weights = [columns[0][at], columns[1][at], columns[0][at + 1], columns[1][at + 1]]
+            sums = b.units_products("m16n8k32.row.col.s8", b.i32, [*weights, *row[at : at + 2]], sums)
+        wholes = [
+            b.same("arith.addi", b.same("arith.muli", upper, b.constant(256, b.i32)), lower)
+            for upper, lower in (sums[:2], sums[2:])
+        ]
+        return [b.op("arith.sitofp", [whole], b.f32) for whole in wholes]
 
     # -- results --------------------------------------------------------------------------------------------------
 
-    def _over_lanes(self, sums: Sequence[Value]) -> list[Value]:
-        """With those of the lane beside, which has the same row."""
-        return [self.b.same("arith.addf", value, self.b.shuffle(value, 1, _WAVE)) for value in sums]
+    def _over_lanes(self, value: Value) -> Value:
+        """The sum of those of the lanes that share a column."""
+        for offset in (1, 2):
+            value = self.b.same("arith.addf", value, self.b.shuffle(value, offset, _WAVE))
+        return value
 
     def _finish(self, sums: Sequence[Value]) -> None:
         """Add what the waves have, compute what follows and write it."""
@@ -304,7 +343,7 @@ class _Writer:
         b, found = self.b, self.found
         lane, half = b.mul(b.mod(column, _TILE), _LANES), b.div(column, _TILE)
         if self.apart:
-            lane, register = b.add(lane, b.mul(row, 2)), half
+            register = b.add(b.mul(row, 2), half)
         else:
             lane = b.add(lane, b.div(b.mod(row, _TILE), 2))
             register = b.add(b.mul(half, 2), b.mod(row, 2), b.mul(b.div(row, _TILE), 4))
@@ -315,8 +354,18 @@ class _Writer:
             total = parts[0]
             for part in parts[1:]:
                 total = b.same("arith.addf", total, part)
-            given.append([total])
+            given.append([self._normalized(total, row)])
         self.evaluator.run(given, self._at(row, b.add(self.column, column)), self.known)
+
+    def _normalized(self, total: Value, row: Value) -> Value:
+        """A result times what a norm multiplies its row by, where that is not in the row already."""
+        b = self.b
+        if not self.factors:
+            return total
+        factor = self.factors[0]
+        for number_, other in enumerate(self.factors[1:], 1):
+            factor = b.select(b.compare("eq", b.at(row), b.at(number_)), other, factor)
+        return b.same("arith.mulf", total, factor)
 
     def _at(self, row: Value, column: Value) -> list[Value]:
         """Coordinates of an element of the results."""
