@@ -77,7 +77,7 @@ def cache_model(
         y, k, v = com.microsoft.GroupQueryAttention<num_heads=8, kv_num_heads={kv_heads}{attributes}>
           (q, {new}, past_k, past_v, last, total{beside if more else rotary})
       }}""")
-    angles = np.outer(np.arange(32), 1 / 10 ** np.arange(8)).astype(np.float32)
+    angles = np.outer(np.arange(512), 1 / 10 ** np.arange(8)).astype(np.float32)
     constants = {
         "axis": np.array([1], np.int64),
         "one": np.array([1], np.int64),
@@ -226,11 +226,13 @@ WINDOWS = {
 """Attributes, further operands, batch."""
 
 
-@pytest.mark.parametrize("capacity", [5, 8])
+@pytest.mark.parametrize(("window", "capacity"), [(5, 5), (5, 8), (300, 310)])
 @pytest.mark.parametrize("case", WINDOWS)
-def test_a_cache_that_keeps_a_window_alone_is_what_onnx_runtime_makes_of_it(case: str, capacity: int) -> None:
+def test_a_cache_that_keeps_a_window_alone_is_what_onnx_runtime_makes_of_it(
+    case: str, window: int, capacity: int
+) -> None:
     attributes, more, batch = WINDOWS[case]
-    model, program = compiled(attributes, more)
+    model, program = compiled(attributes.replace("size=5", f"size={window}"), more)
     session = program.session()
     reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(0)
@@ -239,19 +241,34 @@ def test_a_cache_that_keeps_a_window_alone_is_what_onnx_runtime_makes_of_it(case
     # Prompts of any length and steps; rows of a larger batch have pasts of their own in steps alone.
     if batch == 3:
         totals += [5, 1, 3]
-    for new in (3, 1, 1, 1, 1, 4, 1, 12, 1) if batch == 1 else (1,) * 9:
+    for new in (window - 2, 1, 1, 1, 1, 4, 1, 12, 1) if batch == 1 else (1,) * 9:
         totals += new
         mask = (np.arange(totals.max()) < totals[:, None]).astype(np.int64)
         common = {"q": rng.standard_normal((batch, new, 192), np.float32), "mask": mask}
         got = session.run(None, {**common, "past_k": mine[0], "past_v": mine[1]})
         want = reference.run(None, {**common, "past_k": theirs[0], "past_v": theirs[1]})
-        group = capacity - 5 + 1
+        group = capacity - window + 1
         for row, total in enumerate(totals):
             kept = total - group * max(0, -(-(total - capacity) // group))
             valid = min(new, total)
             np.testing.assert_allclose(got[0][row, :valid], want[0][row, :valid], rtol=1e-5, atol=1e-5)
             for ours, others in zip(got[1:], want[1:], strict=True):
                 np.testing.assert_allclose(ours[row, :, :kept], others[row, :, :kept], rtol=1e-5, atol=1e-6)
+        mine, theirs = [np.array(x) for x in got[1:]], want[1:]
+
+
+def test_a_cache_shorter_than_its_window_holds_the_texts_that_fit() -> None:
+    session = compiled(WINDOW, ())[1].session()
+    plain = cache_model(", local_window_size=5")  # ONNX Runtime refuses the other's cache
+    reference = ort.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(2)
+    mine = theirs = [np.zeros((1, 2, 3, 16), np.float32) for _ in range(2)]
+    for new, total in ((2, 2), (1, 3)):
+        common = {"q": rng.standard_normal((1, new, 192), np.float32), "mask": np.ones((1, total), np.int64)}
+        got = session.run(None, {**common, "past_k": mine[0], "past_v": mine[1]})
+        want = reference.run(None, {**common, "past_k": theirs[0], "past_v": theirs[1]})
+        for ours, others in zip(got, want, strict=True):
+            np.testing.assert_allclose(ours[..., :total, :], others[..., :total, :], rtol=1e-5, atol=1e-5)
         mine, theirs = [np.array(x) for x in got[1:]], want[1:]
 
 

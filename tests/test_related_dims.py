@@ -8,6 +8,7 @@ import onnxruntime as ort
 import pytest
 
 import hipdnn_mlir
+from hipdnn_mlir.frontend.shape_inference import SizesContradictError, infer_shapes, unknown_results
 from hipdnn_mlir_runtime.errors import ModelError
 
 GQA = """
@@ -133,6 +134,12 @@ def test_sizes_that_nothing_solves_are_named_with_the_operator() -> None:
     model = _model("g (float[n,3] x, float[n,4] z) => (float[n,3] y) { y = Add(x, z) }")
     with pytest.raises(ModelError, match=r"Add .* cannot take 'x' \d+x3, 'z' \d+x4"):
         hipdnn_mlir.compile(model)
+
+
+def test_of_nodes_of_one_name_the_one_that_refuses_its_operands_is_told() -> None:
+    model = _model("g (float[2,3] x, float[4] z) => (float[a,b] y) { [name] r = Relu(x) [name] y = Add(r, z) }")
+    with pytest.raises(SizesContradictError, match=r"Add 'name' cannot take 'r' 2x3, 'z' 4"):
+        unknown_results(infer_shapes(model), "model")
 
 
 @pytest.mark.parametrize("node", ["y = Gemm(x, v)", "y = MatMul(x, scalar)"])

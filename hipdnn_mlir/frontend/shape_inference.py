@@ -249,7 +249,9 @@ def unknown_results(model: onnx.ModelProto, where: str) -> list[Reject]:
     dims |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     left = [node for node in graph.node if any(name and dims.get(name) is None for name in node.output)]
     if left:
-        _raise_where_sizes_contradict(model, {name: known for name, known in dims.items() if known is not None}, where)
+        _raise_where_sizes_contradict(
+            model, left, {name: known for name, known in dims.items() if known is not None}, where
+        )
     unknown = {name for node in left for name in node.output if dims.get(name) is None}
     return [
         Reject(
@@ -262,13 +264,18 @@ def unknown_results(model: onnx.ModelProto, where: str) -> list[Reject]:
     ]
 
 
-def _raise_where_sizes_contradict(model: onnx.ModelProto, dims: dict[str, Dims], where: str) -> None:
-    """Raise what onnx says of the first node that it cannot infer, if that has operands of known dims."""
+def _raise_where_sizes_contradict(
+    model: onnx.ModelProto, left: Sequence[onnx.NodeProto], dims: dict[str, Dims], where: str
+) -> None:
+    """Raise what onnx says of the first node that it cannot infer, if that has operands of known dims.
+
+    Nodes that one was written as share its name: the one that onnx stops at is the first among those `left` without known results.
+    """
     try:
         inferred(model, is_strict=True)
     except onnx.shape_inference.InferenceError as error:
         found = _REPORTED.search(str(error))
-        node = next((node for node in model.graph.node if found and node.name == found["node"]), None)
+        node = next((node for node in left if found and node.name == found["node"]), None)
         if found is None or node is None or not all(name in dims for name in node.input if name):
             return
         shape = next((ints(tensor) for tensor in model.graph.initializer if tensor.name in node.input[1:2]), ())

@@ -249,7 +249,10 @@ def _attend_window(call: Call, q: str, new: tuple[str, str], sink: str | None) -
     rows, capacity = call.cast(call.length(q, 2), INT32), call.cast(call.length(past, 2), INT32)
     keys = _counts(call)
     queries = call.op("Min", keys, rows)
-    group = call.op("Max", call.op("Sub", capacity, call.const(window - 1, INT32)), call.const(1, INT32))
+    # What is added is 0. Of sizes alone, the larger at the sample sizes would be taken for all: the program would not hold for caches on
+    # the window's other side.
+    room = call.op("Sub", capacity, call.const(window - 1, INT32))
+    group = call.op("Max", call.op("Add", room, call.op("Min", keys, call.const(0, INT32))), call.const(1, INT32))
     before, after = (_kept(call, count, capacity, group) for count in (call.op("Sub", keys, queries), keys))
     together = call.op("Add", before, queries)
     k, v = (_joined(call, call.need(index), rows_of, before) for index, rows_of in zip((3, 4), new, strict=True))
