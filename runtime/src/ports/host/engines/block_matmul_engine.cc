@@ -187,12 +187,7 @@ class BlockMatmulEngine final : public Engine {
   std::string_view name() const override { return "HOST_BLOCK_MATMUL_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read_block_matmul(graph);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { read_block_matmul(graph); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

@@ -219,12 +219,7 @@ class BlockScaleEngine final : public Engine {
   std::string_view name() const override { return "HOST_BLOCK_SCALE_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read_blocks(graph);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { read_blocks(graph); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

@@ -169,12 +169,7 @@ class GemvEngine final : public Engine {
   std::string_view name() const override { return "HOST_GEMV_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read_gemv(graph);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { read_gemv(graph); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

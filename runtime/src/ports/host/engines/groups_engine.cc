@@ -164,12 +164,7 @@ class GroupsEngine final : public Engine {
   std::string_view name() const override { return "HOST_GROUPS_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read_groups(graph);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { read_groups(graph); });
   }
 
   /// Filters that are no constants would be packed in every run.

@@ -160,12 +160,8 @@ class MaxPoolEngine final : public Engine {
   std::string_view name() const override { return "HOST_MAX_POOL_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read_pooling(widened(graph));
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return refuses_conversions(graph);
+    const std::optional<std::string> refusal = refusal_of([&] { read_pooling(widened(graph)); });
+    return refusal ? refusal : refuses_conversions(graph);
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

@@ -258,12 +258,7 @@ class PanelMatmulEngine final : public Engine {
   std::string_view name() const override { return "HOST_PANEL_MATMUL_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read_panel_matmul(graph);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { read_panel_matmul(graph); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

@@ -246,12 +246,7 @@ class QuantizedEngine final : public Engine {
   std::string_view name() const override { return "HOST_QUANTIZED_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read(graph);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { read(graph); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

@@ -132,12 +132,7 @@ class ReductionEngine final : public Engine {
   std::string_view name() const override { return "HOST_REDUCTION_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      ReductionPlan(graph, prepared_reduction(graph), 1);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { ReductionPlan(graph, prepared_reduction(graph), 1); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

@@ -79,12 +79,7 @@ class RowwiseEngine final : public Engine {
   std::string_view name() const override { return "HOST_ROWWISE_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      RowwisePlan(graph, prepared_rows(graph), 1);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { RowwisePlan(graph, prepared_rows(graph), 1); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,6 +18,17 @@ namespace hipdnn_port {
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// Why `read` refuses the graph that it reads; nothing where it does not.
+template <class Read>
+std::optional<std::string> refusal_of(const Read& read) {
+  try {
+    read();
+  } catch (const Refusal& refusal) {
+    return refusal.what();
+  }
+  return std::nullopt;
+}
 
 /// A set of axes of the iteration space, bit i for axis i.
 using AxisSet = std::uint32_t;

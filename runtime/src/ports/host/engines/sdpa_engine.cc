@@ -94,12 +94,7 @@ class SdpaEngine final : public Engine {
   std::string_view name() const override { return "HOST_SDPA_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      SdpaPlan(read_sdpa(graph), 1);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { SdpaPlan(read_sdpa(graph), 1); });
   }
 
   std::unique_ptr<Plan> build(const Graph& graph, const PlanOptions& options) const override {

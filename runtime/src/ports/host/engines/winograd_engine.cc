@@ -199,12 +199,7 @@ class WinogradEngine final : public Engine {
   std::string_view name() const override { return "HOST_WINOGRAD_ENGINE"; }
 
   std::optional<std::string> refuses(const Graph& graph) const override {
-    try {
-      read_winograd(graph);
-    } catch (const Refusal& refusal) {
-      return refusal.what();
-    }
-    return std::nullopt;
+    return refusal_of([&] { read_winograd(graph); });
   }
 
   /// Filters that are no constants would be transformed in every run.
