@@ -17,7 +17,8 @@ from gpu.float8_pair import float8_pair
 from gpu.matrix_units import products, signed_byte, three_words
 
 Array = np.ndarray[Any, Any]
-SHARED = -1
+SHARED, CLUSTER = -1, -2
+"""Shared memory of a block itself, and of a block of its cluster."""
 
 _DTYPES = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64, "f16": np.float16,
@@ -191,7 +192,7 @@ class Emulator:
         self._constants: dict[tuple[str, str], Array] = {}
         self.tables: dict[str, int] = {}
         self._activate(np.ones(self.lanes, np.bool_))
-        self.shared = np.zeros(0, np.uint8)
+        self.shared, self.cluster = np.zeros(0, np.uint8), 1
         self.copies: list[list[tuple[Array, Array]]] = [[]]
         self.written: list[Array] = [np.zeros(len(m), np.uint8) for m in memory]
         # Which thread writes each byte that an argument points to; arguments of one array share.
@@ -212,6 +213,8 @@ class Emulator:
                 self.shared_bytes = int(found[1]) or self.asked_bytes
                 self.shared = np.full(self.blocks * self.shared_bytes, 0xAB, np.uint8)
             if op.name == "gpu.func":
+                if "nvvm.cluster_dim" in op.attributes:
+                    self.cluster = int(re.findall(r"\d+", str(op.attributes["nvvm.cluster_dim"]))[1])
                 block = op.regions[0].blocks[0]
                 for number, argument in enumerate(block.arguments):
                     self.values[argument] = (number, np.zeros(self.lanes, np.int64))
@@ -315,12 +318,14 @@ class Emulator:
             return products(op.attributes["intrin"].value.removeprefix(_MATRIX_UNITS), *xs)
         if name == "await":
             return []
+        if op.attributes["intrin"].value == "llvm.nvvm.mapa.shared.cluster":
+            return CLUSTER, xs[0][1] + (xs[1] - self._block_numbers() % self.cluster) * self.shared_bytes
         if name == "nvvm" and kind == "prmt":
             return signed_byte(*xs)
         if name == "nvvm" and ".ff.to." in op.attributes["intrin"].value:
             return float8_pair(op.attributes["intrin"].value.split(".")[4], *xs)
         if op.attributes["intrin"].value.startswith(_CLUSTER):
-            assert self._is_uniform(self.lanes), "not all threads of the grid reach a barrier of clusters"
+            assert self._is_uniform(self.threads, self.cluster), "not all threads of a cluster reach its barrier"
             return []
         if name == "nvvm":
             return self._copied_ahead(op.attributes["intrin"].value.removeprefix(_COPIES), *xs)
@@ -372,8 +377,8 @@ class Emulator:
     def _gpu_barrier(self, op: Any) -> None:
         assert self._is_uniform(self.threads), "not all threads of a block reach a barrier"
 
-    def _is_uniform(self, group: int) -> bool:
-        together = self.mask.reshape(-1, min(group, self.threads))
+    def _is_uniform(self, group: int, blocks: int = 1) -> bool:
+        together = self.mask.reshape(-1, blocks * min(group, self.threads))
         return bool(np.all(together == together[:, :1]))
 
     def _gpu_shuffle(self, op: Any, x: Array, offset: Array, width: Array) -> list[Array]:
@@ -435,8 +440,8 @@ class Emulator:
     def _places(self, pointer: tuple[int, Array], size: int, alignment: int) -> tuple[Array, Array]:
         """Memory and, per active thread, the positions of its bytes."""
         where, offsets = pointer[0], pointer[1][self.mask]
-        memory = self.shared if where == SHARED else self.memory[where]
-        low = np.repeat(np.arange(self.blocks), self.threads)[self.mask] * self.shared_bytes if where == SHARED else 0
+        memory = self.shared if where in (SHARED, CLUSTER) else self.memory[where]
+        low = self._block_numbers()[self.mask] * self.shared_bytes if where == SHARED else 0
         high = low + self.shared_bytes if where == SHARED else len(memory)
         assert np.all((offsets >= low) & (offsets + size <= high)), f"access outside of argument {where}"
         assert np.all(offsets % alignment == 0), f"access to argument {where} not aligned to {alignment}"

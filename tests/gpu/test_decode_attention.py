@@ -60,6 +60,25 @@ def test_the_step_on_each_vendor(
     assert_close(run(arrays, attributes, arch, in_place=in_place), attended(arrays, **attributes), dtype)
 
 
+@pytest.mark.parametrize(("rows", "left", "page_rows"), [(1100, -1, 0), (1024, 300, 0), (1120, -1, 32)])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_cluster_of_blocks_shares_the_keys_of_a_long_cache(
+    rows: int, left: int, page_rows: int, in_place: bool
+) -> None:
+    """Of few keys, the first block has all."""
+    arrays = operands("f16", 2, (4, 2), rows, 64, 32)
+    arrays[START][0], arrays[COUNT][0] = 99, 100
+    assert arrays[COUNT][1] > 256
+    attributes = {"scale": 0.2, "left": left}
+    want = attended(arrays, **attributes)
+    if page_rows:
+        arrays = in_pages(arrays, page_rows)
+        want = attended_in_pages(arrays, **attributes)
+    (part,) = parts_of(describe("decode_attention", arrays, outs_of(arrays), attributes), find_architecture("sm_90"))
+    assert part.launch.cluster == 4
+    assert_close(run(arrays, attributes, "sm_90", in_place=in_place), want, "f16")
+
+
 @pytest.mark.parametrize(("in_place", "arch"), every(3, [True, False], ["sm_90", "gfx942"]))
 @PAGED_SIZES
 def test_the_step_over_pages_on_each_vendor(

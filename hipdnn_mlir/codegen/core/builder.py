@@ -13,7 +13,7 @@ from torch_mlir import ir
 
 Value = Any
 """An `ir.Value`, or in arithmetic on positions a Python int."""
-GLOBAL, SHARED = 1, 3
+GLOBAL, SHARED, _CLUSTER_SHARED = 1, 3, 7
 _BUILT = ["arith", "gpu", "llvm", "math", "nvvm", "scf"]
 """MLIR's dialects of a kernel; a context with all that there are takes longer to make."""
 APPROXIMATE = "llvm.approximate."
@@ -385,6 +385,11 @@ class KernelBuilder:
         kind = ir.Type.parse(f"!llvm.ptr<{SHARED}>")
         base = self.op("llvm.mlir.addressof", [], kind, global_name=ir.FlatSymbolRefAttr.get(_SHARED_SYMBOL))
         return self.address(base, offset_bytes, self.i8)
+
+    def shared_of(self, base: Value, number: int) -> Value:
+        """What a pointer into shared memory is in a block of the cluster; its blocks have met since they wrote there. For NVIDIA's GPUs."""
+        kind = ir.Type.parse(f"!llvm.ptr<{_CLUSTER_SHARED}>")
+        return self._call("llvm.nvvm.mapa.shared.cluster", base, self.constant(number, self.i32), result=kind)
 
     def table(self, name: str, numbers: np.ndarray[Any, Any]) -> Value:
         """Pointer to numbers that are part of the code; the same name is the same table."""

@@ -4,6 +4,8 @@ A block computes one head of one row of the batch, or several that share keys. G
 time, a few ahead, and each keeps a running maximum, sum and result of its own; these are joined at the end. So the number of keys is read
 when the kernel runs, and nothing is stored for each of them. The row that is new is computed by every block that needs it, and written by
 one. A cache may lie in pages that a table names; or a bias is added to the scores.
+
+Where heads are few and caches long, a cluster of blocks shares the keys of a head, and the first block joins what all have found.
 """
 
 from collections.abc import Sequence
@@ -26,6 +28,8 @@ from .running_softmax import LOWEST, RunningSoftmax, Sums, flat
 _THREADS = 256
 _AHEAD, _AHEAD_TOGETHER = 4, 2
 """Keys that a group of lanes reads at once, for one head and for several: two blocks have room on a multiprocessor then."""
+_LEAST_ROWS = 256
+"""Of a cache, for each of several blocks that share its keys: to join what they have found takes as long as these."""
 _MOST_VALUES = 32
 """Elements of results that a thread keeps; and no block has more heads than groups of lanes, for each of these writes one."""
 _LOG2_E = 1.4426950408889634
@@ -73,12 +77,22 @@ def decode_attention_launch(operands: Sequence[Operand], attributes: Any, archit
         raise Refusal("shape", f"heads of {width} of which {2 * half} are rotated, expected multiples of {lanes}")
     group = 1 << (width // lanes - 1).bit_length()
     together = _together(q, keys, min(_MOST_VALUES // lanes, _THREADS // group), architecture)
-    writer = _Writer(named, attributes, lanes, group, together, architecture.wave_size)
+    blocks = q.dims[0] * q.dims[1] // together
+    parts = _parts(blocks, keys.dims[2] * (table.dims[1] if table else 1), architecture)
+    writer = _Writer(named, attributes, lanes, group, together, parts, architecture.wave_size)
     read_early = [keys, values, *([table] if table else [])]
     writer.early = architecture.waits_in_kernels and all(operand.is_settled for operand in read_early)
-    blocks = q.dims[0] * q.dims[1] // together
-    shared_bytes = 4 * (_THREADS // architecture.wave_size) * (group * lanes + 2) * together
-    return Launch(writer.write, blocks, _THREADS, shared_bytes, is_wide(operands, blocks * _THREADS))
+    lines = (_THREADS // architecture.wave_size + (parts > 1)) * together
+    wide = is_wide(operands, blocks * parts * _THREADS)
+    return Launch(writer.write, blocks * parts, _THREADS, 4 * lines * writer.line, wide, cluster=parts)
+
+
+def _parts(blocks: int, rows: int, architecture: Architecture) -> int:
+    """How many blocks share the keys of a head: a power of two."""
+    found = 1
+    while found < architecture.cluster and 2 * found * blocks <= architecture.units and rows >= 2 * found * _LEAST_ROWS:
+        found *= 2
+    return found
 
 
 def _together(q: Operand, keys: Operand, most: int, architecture: Architecture) -> int:
@@ -91,19 +105,29 @@ def _together(q: Operand, keys: Operand, most: int, architecture: Architecture) 
 
 
 class _Writer:
-    """Writes the kernel; `lanes` are elements of a thread, `group` the threads of one key, `together` the heads of a block.
+    """Writes the kernel.
 
     Attributes:
+        lanes: elements of a thread.
+        group: threads of one key.
+        together: heads of a block.
+        parts: blocks that share the keys of the same heads.
         early: the first keys are loaded while the kernel in front still runs. What this one writes is none of them.
+        line: floats that are known of a head: its greatest score, the sum of weights, and of weighted values.
     """
 
-    def __init__(self, operands: _Operands, attributes: Any, lanes: int, group: int, together: int, wave: int) -> None:
+    def __init__(
+        self, operands: _Operands, attributes: Any, lanes: int, group: int, together: int, parts: int, wave: int
+    ) -> None:
         self.o, self.lanes, self.group, self.together, self.wave = operands, lanes, group, together, wave
+        self.parts, self.line = parts, group * lanes + 2
         self.scale, self.left = float(attributes["scale"]), int(attributes["left"])
         pages = operands.table.dims[1] if operands.table else 1
         self.width, self.rows = operands.q.dims[3], operands.caches[0].dims[2] * pages
         self.waves, self.beside = _THREADS // wave, _THREADS // group
         self.ahead = _AHEAD if together == 1 else _AHEAD_TOGETHER
+        self.at_once = self.ahead * self.beside
+        """Keys that the block reads at once."""
         self.early = False
 
     def write(self, b: KernelBuilder) -> None:
@@ -119,14 +143,15 @@ class _Writer:
         thread = b.thread()
         self.part, self.slot = b.mod(thread, self.group), b.div(thread, self.group)
         self.thread = thread
-        blocks = o.q.dims[1] // self.together
-        self.batch, first = b.div(b.block(), blocks), b.mul(b.mod(b.block(), blocks), self.together)
+        blocks, block = o.q.dims[1] // self.together, b.div(b.block(), self.parts)
+        self.number = b.mod(b.block(), self.parts)
+        self.batch, first = b.div(block, blocks), b.mul(b.mod(block, blocks), self.together)
         shared_by = o.q.dims[1] // o.caches[0].dims[1]
         kv = b.div(first, shared_by)
         self.own = b.less(self.part, self.width // self.lanes)
         self.first = b.mul(b.least(self.part, self.width // self.lanes - 1), self.lanes)
         # The first are read before it is known how many there are.
-        ahead = [] if self._has_window() else self._some_keys(kv, 0)
+        ahead = [] if self._has_window() else self._some_keys(kv, b.mul(self.number, self.at_once))
         if self.early:
             b.await_kernel()
         start, count = self._number(o.start, self.rows - 1), self._number(o.keys, self.rows)
@@ -136,9 +161,9 @@ class _Writer:
         new_value = self._head(o.v, kv, turned=False)
         new = (self._sees_new(start, count), start, new_key, new_value)
         sums = self._attend(queries, kv, start, count, ahead, new)
-        self._join(sums, first)
+        self._join(sums, first, self._is_shared(count))
         writes = b.compare("eq", b.at(b.mod(first, shared_by)), b.at(0))
-        with b.when(writes):
+        with b.when(b.same("arith.andi", writes, self._is_first_part())):
             self._update(kv, start, (new_key, new_value))
 
     # -- operands -------------------------------------------------------------------------------------------------
@@ -320,11 +345,12 @@ class _Writer:
         def some(first: Value, carried: list[Value]) -> list[Value]:
             return added(self._some_keys(kv, first), self._unflat(carried))
 
-        together = self.ahead * self.beside
         begin = added(ahead, nothing, [new])
         # Where the new key is the last one, the cache has one less.
         end = b.select(b.compare("eq", b.at(b.add(start, 1)), b.at(count)), b.at(start), b.at(count))
-        return self._unflat(b.loop(together if low is None else low, end, together, begin, some))
+        step = self.at_once * self.parts
+        first = b.add(b.mul(self.number, self.at_once), step if low is None else low)
+        return self._unflat(b.loop(first, end, step, begin, some))
 
     def _added(self, sums: Sums, query: list[Value], head: Value, keys: Sequence[_Scored]) -> Sums:
         """With some more keys."""
@@ -347,10 +373,15 @@ class _Writer:
         return b.select(b.compare("ogt", total, lowest), total, lowest)
 
     def _sees_new(self, start: Value, count: Value) -> Value:
-        """Whether the new key is visible; it is the first group's."""
+        """Whether the new key is visible; it is the first group's of the first block."""
         b, low = self.b, self._lowest(count)
         seen = b.same("arith.andi", b.compare("eq", b.at(self.slot), b.at(0)), b.less(start, count))
+        seen = b.same("arith.andi", seen, self._is_first_part())
         return seen if low is None else b.same("arith.andi", seen, b.compare("uge", b.at(start), b.at(low)))
+
+    def _is_first_part(self) -> Value:
+        b = self.b
+        return b.constant(1, b.i1) if self.parts == 1 else b.compare("eq", b.at(self.number), b.at(0))
 
     def _unflat(self, values: Sequence[Value]) -> list[Sums]:
         each = 2 + self.lanes
@@ -378,10 +409,14 @@ class _Writer:
             offset //= 2
         return total
 
-    def _join(self, found: list[Sums], first: Value) -> None:
+    def _is_shared(self, count: Value) -> Value:
+        """Whether other blocks have some of the keys that are visible."""
+        low = self._lowest(count)
+        return self.b.less(self.at_once, count if low is None else self.b.sub(count, low))
+
+    def _join(self, found: list[Sums], first: Value, is_shared: Value) -> None:
         """Join what all groups of lanes of the block have of the heads from `first` on, and write the result."""
         b = self.b
-        line = self.group * self.lanes + 2
         base, wave = b.shared(0), b.div(self.thread, self.wave)
         for head, sums in enumerate(found):
             offset = self.group
@@ -389,30 +424,56 @@ class _Writer:
                 (other,) = self._unflat([b.shuffle(value, offset, self.wave) for value in flat([sums])])
                 sums = self.softmax.joined([sums, other])  # noqa: PLW2901
                 offset *= 2
-            start = b.mul(b.add(b.mul(wave, self.together), head), line)
+            start = b.mul(b.add(b.mul(wave, self.together), head), self.line)
             with b.when(b.less(b.mod(self.thread, self.wave), self.group)):
-                for at, value in enumerate(sums.result):
-                    b.store(base, b.add(start, 2, b.mul(self.part, self.lanes), at), [value])
-                with b.when(b.compare("eq", b.at(self.part), b.at(0))):
-                    b.store(base, start, [sums.most])
-                    b.store(base, b.add(start, 1), [sums.total])
+                self._keep(base, start, sums)
         b.barrier()
+        of_block, lines = (
+            self.waves * self.together * self.line,
+            [w * self.together * self.line for w in range(self.waves)],
+        )
+        finishes = b.same("arith.andi", b.less(self.slot, self.together), self.own)
 
-        with b.when(b.same("arith.andi", b.less(self.slot, self.together), self.own)):
-            self._finish(first)
+        def of_waves() -> Sums:
+            return self.softmax.joined([self._kept(base, line) for line in lines])
 
-    def _finish(self, first: Value) -> None:
-        """Join what the waves have of one head, each group of lanes of another, and write it."""
-        b, y, line = self.b, self.o.y, self.group * self.lanes + 2
-        base, slot = b.shared(0), b.mul(self.slot, line)
+        if self.parts == 1:
+            with b.when(finishes):
+                self._finish(first, of_waves())
+            return
+        is_first = b.same("arith.andi", finishes, self._is_first_part())
+        with b.when(is_shared):
+            with b.when(finishes):
+                self._keep(base, b.add(b.mul(self.slot, self.line), of_block), of_waves())
+            b.cluster_barrier()
+            with b.when(is_first):
+                others = [self._kept(b.shared_of(base, part), of_block) for part in range(self.parts)]
+                self._finish(first, self.softmax.joined(others))
+            b.cluster_barrier()  # until they have been read, blocks keep what they have
+        is_alone = b.same("arith.xori", is_shared, b.constant(1, b.i1))
+        with b.when(b.same("arith.andi", is_first, is_alone)):
+            self._finish(first, of_waves())
 
-        def of_wave(number: int) -> Sums:
-            at = b.add(slot, number * self.together * line)
-            place = b.add(b.mul(self.part, self.lanes), at, 2)
-            result = [b.load(base, b.add(place, lane), b.f32)[0] for lane in range(self.lanes)]
-            return Sums(b.load(base, at, b.f32)[0], b.load(base, b.add(at, 1), b.f32)[0], result)
+    def _keep(self, base: Value, start: Value, sums: Sums) -> None:
+        """Write what is known of a head from `start` on."""
+        b = self.b
+        for at, value in enumerate(sums.result):
+            b.store(base, b.add(start, 2, b.mul(self.part, self.lanes), at), [value])
+        with b.when(b.compare("eq", b.at(self.part), b.at(0))):
+            b.store(base, start, [sums.most])
+            b.store(base, b.add(start, 1), [sums.total])
 
-        sums = self.softmax.joined([of_wave(number) for number in range(self.waves)])
+    def _kept(self, base: Value, start: int) -> Sums:
+        """What `_keep` wrote of the head of this group of lanes, where that of the first head begins."""
+        b = self.b
+        at = b.add(b.mul(self.slot, self.line), start)
+        place = b.add(b.mul(self.part, self.lanes), at, 2)
+        result = [b.load(base, b.add(place, lane), b.f32)[0] for lane in range(self.lanes)]
+        return Sums(b.load(base, at, b.f32)[0], b.load(base, b.add(at, 1), b.f32)[0], result)
+
+    def _finish(self, first: Value, sums: Sums) -> None:
+        """Write the result of one head, each group of lanes that of another."""
+        b, y = self.b, self.o.y
         some = b.compare("ogt", sums.total, b.constant(0, b.f32))
         one = b.constant(1, b.f32)
         part = b.same("arith.divf", one, b.select(some, sums.total, one))
