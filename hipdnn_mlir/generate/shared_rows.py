@@ -41,17 +41,17 @@ class Windows:
         self._step: Window | None = None
 
     def of(self, size: int) -> Window:
-        """Arrays for so many tokens of each text."""
-        if size == 1 and self._step is not None:
-            return self._step
+        """Arrays for so many tokens of each text. The step's are made with the first of a prompt, so that no token waits for them."""
+        if self._step is None and self._decoder.window(1) == 1:
+            self._step = self._made(1)
+        return self._step if size == 1 and self._step is not None else self._made(size)
+
+    def _made(self, size: int) -> Window:
         rows = len(self._mask)
         tokens, positions = np.zeros((rows, size), np.int64), np.zeros((rows, size), np.int64)
         logits = self._decoder.logits(rows, size)
         run = self._decoder.bind(tokens, self._mask, positions, logits, self._caches, self._more)
-        made = Window(tokens, positions, logits, run)
-        if size == 1:
-            self._step = made
-        return made
+        return Window(tokens, positions, logits, run)
 
 
 class SharedRows:

@@ -258,6 +258,19 @@ def test_an_error_of_a_run_leaves_texts_as_they_are(model: TextGenerator, monkey
         assert tokens[len(prompt) :] == _anew(model, prompt, len(tokens) - len(prompt))
 
 
+def test_no_token_behind_the_first_waits_for_arrays_or_sizes(
+    model: TextGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = model.stream(PROMPTS[0], max_new_tokens=4)
+    next(tokens)
+
+    def unexpected(*_: object) -> None:
+        raise AssertionError("arrays are bound behind the first token")
+
+    monkeypatch.setattr(Decoder, "bind", unexpected)
+    assert len(list(tokens)) == 3
+
+
 def test_draws_repeat_with_a_seed_and_do_not_depend_on_other_rows(model: TextGenerator) -> None:
     def drawn(prompts: list[list[int]], seed: int | None) -> list[tuple[int, ...]]:
         made = model.generate(prompts, max_new_tokens=20, stop_tokens=(), temperature=1.5, top_k=40, seed=seed)
