@@ -2,8 +2,9 @@
 
 ``python bench/decoders.py [--families llama,qwen3] [--precisions fp32,int4] [--tokens 100] [--prompt 5] [--turns 3] [--beside bf16,f16]``
 prints how many tokens are the same, the milliseconds that a token takes after the prompt, at the median and at the fastest tenth, and those
-of the prompt of a second text, at the median. `--beside` names precisions in which the provider runs the model too, in the same turns. The
-family llama-1b, which is not among those by default, has 1.1 G parameters. Needs onnxruntime-genai and transformers.
+of the prompt of a second text, at the median; and how much longer the first token behind the prompt takes, with the loading of its program.
+`--beside` names precisions in which the provider runs the model too, in the same turns. The family llama-1b, which is not among those by
+default, has 1.1 G parameters. Needs onnxruntime-genai and transformers.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def compare(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], prompt: in
     step = _ratio(*(median(each) for each in steps))
     fast = _ratio(*(each[len(each) // 10] for each in steps))
     first = _ratio(*(median(one["prompt"] for one in each) for each in (ours, theirs)))
-    return f"{count} of {len(tokens[0])} tokens the same, {step} ms a token, fastest tenth {fast}, {first} ms a prompt of {prompt}"
+    behind = median(one["milliseconds"][1] / median(one["milliseconds"][WARM_UP:]) for one in ours)
+    shown = f"{count} of {len(tokens[0])} tokens the same, {step} ms a token, fastest tenth {fast}"
+    return f"{shown}, the first behind the prompt {behind:.2f} x the median, {first} ms a prompt of {prompt}"
 
 
 def _ratio(one: float, other: float) -> str:

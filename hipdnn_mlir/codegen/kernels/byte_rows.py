@@ -47,10 +47,6 @@ class ByteRows:
         self._squares = self._units + 4 * found.rows * self._steps
         self.bytes = self._squares + 4 * found.rows * _MOST_WAVES * (found.norm is not None)
 
-    def scales(self, b: KernelBuilder, thread: Value, threads: int, bases: Sequence[Value]) -> list[list[Value]]:
-        """As of `ReadRows`."""
-        return self.read.scales(b, thread, threads, bases)
-
     def stage(
         self, b: KernelBuilder, thread: Value, threads: int, bases: Sequence[Value], scales: Sequence[list[Value]]
     ) -> None:
