@@ -161,7 +161,7 @@ class _Writer:
         new_value = self._head(o.v, kv, turned=False)
         new = (self._sees_new(start, count), start, new_key, new_value)
         sums = self._attend(queries, kv, start, count, ahead, new)
-        self._join(sums, first, self._is_shared(count))
+        self._join(sums, first)
         writes = b.compare("eq", b.at(b.mod(first, shared_by)), b.at(0))
         with b.when(b.same("arith.andi", writes, self._is_first_part())):
             self._update(kv, start, (new_key, new_value))
@@ -409,12 +409,7 @@ class _Writer:
             offset //= 2
         return total
 
-    def _is_shared(self, count: Value) -> Value:
-        """Whether other blocks have some of the keys that are visible."""
-        low = self._lowest(count)
-        return self.b.less(self.at_once, count if low is None else self.b.sub(count, low))
-
-    def _join(self, found: list[Sums], first: Value, is_shared: Value) -> None:
+    def _join(self, found: list[Sums], first: Value) -> None:
         """Join what all groups of lanes of the block have of the heads from `first` on, and write the result."""
         b = self.b
         base, wave = b.shared(0), b.div(self.thread, self.wave)
@@ -442,17 +437,13 @@ class _Writer:
                 self._finish(first, of_waves())
             return
         is_first = b.same("arith.andi", finishes, self._is_first_part())
-        with b.when(is_shared):
-            with b.when(finishes):
-                self._keep(base, b.add(b.mul(self.slot, self.line), of_block), of_waves())
-            b.cluster_barrier()
-            with b.when(is_first):
-                others = [self._kept(b.shared_of(base, part), of_block) for part in range(self.parts)]
-                self._finish(first, self.softmax.joined(others))
-            b.cluster_barrier()  # until they have been read, blocks keep what they have
-        is_alone = b.same("arith.xori", is_shared, b.constant(1, b.i1))
-        with b.when(b.same("arith.andi", is_first, is_alone)):
-            self._finish(first, of_waves())
+        with b.when(finishes):
+            self._keep(base, b.add(b.mul(self.slot, self.line), of_block), of_waves())
+        b.cluster_barrier()
+        with b.when(is_first):
+            others = [self._kept(b.shared_of(base, part), of_block) for part in range(self.parts)]
+            self._finish(first, self.softmax.joined(others))
+        b.cluster_barrier()  # until they have been read, blocks keep what they have
 
     def _keep(self, base: Value, start: Value, sums: Sums) -> None:
         """Write what is known of a head from `start` on."""
