@@ -2,7 +2,8 @@
 
 ``python bench/decoders.py [--families llama,qwen3] [--precisions fp32,int4] [--tokens 100] [--prompt 5] [--turns 3] [--beside bf16,f16]``
 prints how many tokens are the same, the milliseconds that a token takes after the prompt, at the median and at the fastest tenth, and those
-of the prompt of a second text, at the median; and how much longer the first token behind the prompt takes, with the loading of its program.
+of the prompt and its token in texts that follow the first; and how much longer than the few tokens behind it the first one behind the
+prompt takes, at the median of those texts and of the first ones, where its program is loaded.
 `--beside` names precisions in which the provider runs the model too, in the same turns. The family llama-1b, which is not among those by
 default, has 1.1 G parameters. Needs onnxruntime-genai and transformers.
 """
@@ -60,10 +61,21 @@ def compare(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], prompt: in
     steps = [sorted(t for one in each for t in one["milliseconds"][WARM_UP:]) for each in (ours, theirs)]
     step = _ratio(*(median(each) for each in steps))
     fast = _ratio(*(each[len(each) // 10] for each in steps))
-    first = _ratio(*(median(one["prompt"] for one in each) for each in (ours, theirs)))
-    behind = median(one["milliseconds"][1] / median(one["milliseconds"][WARM_UP:]) for one in ours)
-    shown = f"{count} of {len(tokens[0])} tokens the same, {step} ms a token, fastest tenth {fast}"
-    return f"{shown}, the first behind the prompt {behind:.2f} x the median, {first} ms a prompt of {prompt}"
+    first = _ratio(*(median(text[0] for one in each for text in one["again"]) for each in (ours, theirs)))
+    later, loading = (
+        " / ".join(f"{median(_behind(text) for text in texts):.2f}" for texts in each)
+        for each in (
+            [[text for one in each for text in one["again"]] for each in (ours, theirs)],
+            [[one["milliseconds"] for one in each] for each in (ours, theirs)],
+        )
+    )
+    shown = f"{count} of {len(tokens[0])} tokens the same, {step} ms a token, fastest tenth {fast}, {first} ms a prompt of {prompt}"
+    return f"{shown}, the first behind it {later} x those that follow ({loading} in a process's first text)"
+
+
+def _behind(text: list[float]) -> float:
+    """The first token behind the prompt over those that follow it soon: the machine is the same then."""
+    return text[1] / median(text[2 : WARM_UP + 2])
 
 
 def _ratio(one: float, other: float) -> str:
