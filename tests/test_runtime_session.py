@@ -205,10 +205,13 @@ def test_refused_when_out_does_not_fit(session: Session, feeds: dict[str, Array]
         session.run(None, feeds, out={"y": out})
 
 
-def test_bound_run_reads_and_writes_the_arrays_it_was_given(session: Session, feeds: dict[str, Array]) -> None:
+@pytest.mark.parametrize("stream", [None, 0])
+def test_bound_run_reads_and_writes_the_arrays_it_was_given(
+    session: Session, feeds: dict[str, Array], stream: int | None
+) -> None:
     held = {name: array.copy() for name, array in feeds.items()}
     out = np.full(SHAPE, np.nan, np.float32)
-    run = session.bind(held, {"y": out}, stream=0)
+    run = session.bind(held, {"y": out}, stream=stream)
     for scale in (1.0, -2.0):
         for name, array in held.items():
             array[...] = scale * feeds[name]
@@ -216,11 +219,36 @@ def test_bound_run_reads_and_writes_the_arrays_it_was_given(session: Session, fe
         np.testing.assert_array_equal(out, expected(held))
 
 
-def test_bound_run_keeps_its_session_and_arrays(feeds: dict[str, Array]) -> None:
+@pytest.mark.parametrize("stream", [None, 0])
+def test_bound_run_does_not_look_at_arrays_again(session: Session, feeds: dict[str, Array], stream: int | None) -> None:
+    class Asked:
+        def __init__(self, array: Array) -> None:
+            self.array, self.times = array, 0
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return self.array.__dlpack_device__()
+
+        def __dlpack__(self, **how: Any) -> Any:
+            self.times += 1
+            return self.array.__dlpack__(**how)
+
+    held = {name: Asked(array) for name, array in feeds.items()}
+    out = np.full(SHAPE, np.nan, np.float32)
+    run = session.bind(held, {"y": out}, stream=stream)
+    known = [one.times for one in held.values()]
+    run()
+    run()
+    np.testing.assert_array_equal(out, expected(feeds))
+    assert [one.times for one in held.values()] == known
+    assert all(known)
+
+
+@pytest.mark.parametrize("stream", [None, 0])
+def test_bound_run_keeps_its_session_and_arrays(feeds: dict[str, Array], stream: int | None) -> None:
     def bound() -> tuple[Callable[[], None], Array]:
         out = np.full(SHAPE, np.nan, np.float32)
         copies = {name: array.copy() for name, array in feeds.items()}
-        return Session(relu_of_sum(SHAPE)).bind(copies, {"y": out}, stream=0), out
+        return Session(relu_of_sum(SHAPE)).bind(copies, {"y": out}, stream=stream), out
 
     runs = [bound() for _ in range(20)]
     gc.collect()

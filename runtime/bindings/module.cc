@@ -319,14 +319,15 @@ NB_MODULE(_runtime, m) {
       .def("at_sizes", &Sessions::at_sizes, "sizes"_a, "The session for these values of the symbols.")
       .def_prop_ro("count", &Sessions::count);
 
-  nb::class_<BoundRun>(m, "BoundRun", "Queues a run on the arrays that it keeps.").def("__call__", &BoundRun::operator());
+  nb::class_<BoundRun>(m, "BoundRun", "A run on the arrays that it keeps: queues it on the stream that it was given, or waits for its end.")
+      .def("__call__", &BoundRun::operator());
   nb::class_<Session>(m, "Session", "A program loaded on a device, for one combination of sizes.")
       .def_prop_ro("outputs", &Session::output_dims, "Dims of each output.")
       .def("run", &Session::run, "inputs"_a, "outputs"_a)
       .def("enqueue", &Session::enqueue, "inputs"_a, "outputs"_a, "stream"_a)
-      .def("bind", [](std::shared_ptr<Session> self, const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream) {
+      .def("bind", [](std::shared_ptr<Session> self, const nb::list& inputs, const nb::list& outputs, std::optional<std::uintptr_t> stream) {
              return std::make_shared<BoundRun>(std::move(self), inputs, outputs, stream);
-           }, "inputs"_a, "outputs"_a, "stream"_a)
+           }, "inputs"_a, "outputs"_a, "stream"_a.none())
       .def("profile", &Session::profile, "inputs"_a, "repeat"_a,
            "Per run when its first step began, in seconds of the monotonic clock, and microseconds of each step.")
       .def("stats", &Session::stats)

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -51,11 +52,7 @@ class Session {
 
   nb::list run(const nb::list& inputs, const nb::list& outputs) {
     const Call call(*this, inputs, outputs);
-    {
-      Signals signals;
-      const nb::gil_scoped_release unlocked;
-      pool_.run(call.inputs, call.outputs, [&signals] { signals.check(); });
-    }
+    wait_for(call);
     return call.results;
   }
 
@@ -177,6 +174,13 @@ class Session {
 
   void check_stream(hipStream_t stream) const { device_->check_stream(stream); }
 
+  /// With the GIL, which is free while it runs.
+  void wait_for(const Call& call) {
+    Signals signals;
+    const nb::gil_scoped_release unlocked;
+    pool_.run(call.inputs, call.outputs, [&signals] { signals.check(); });
+  }
+
   /// Without the GIL.
   void queue(const Call& call, std::uintptr_t stream) { pool_.enqueue(call.inputs, call.outputs, reinterpret_cast<hipStream_t>(stream)); }
 
@@ -197,21 +201,22 @@ class Session {
 /// A run on arrays that were looked at once; it keeps them and the session.
 class BoundRun {
  public:
-  BoundRun(std::shared_ptr<Session> session, const nb::list& inputs, const nb::list& outputs, std::uintptr_t stream)
+  /// Without a stream a run ends when its outputs are there.
+  BoundRun(std::shared_ptr<Session> session, const nb::list& inputs, const nb::list& outputs, std::optional<std::uintptr_t> stream)
       : session_(std::move(session)), call_(std::make_unique<const Session::Call>(*session_, inputs, outputs)), stream_(stream) {
-    session_->check_stream(reinterpret_cast<hipStream_t>(stream));
+    if (stream_) session_->check_stream(reinterpret_cast<hipStream_t>(*stream_));
   }
 
-  /// Queue it.
   void operator()() const {
+    if (!stream_) return session_->wait_for(*call_);
     const nb::gil_scoped_release unlocked;
-    session_->queue(*call_, stream_);
+    session_->queue(*call_, *stream_);
   }
 
  private:
   std::shared_ptr<Session> session_;
   std::unique_ptr<const Session::Call> call_;
-  std::uintptr_t stream_;
+  std::optional<std::uintptr_t> stream_;
 };
 
 /// Sessions of one program for the sizes that were asked for; a static program has one.

@@ -371,14 +371,7 @@ class Session:
         if asked is not None:
             raise ModelError("sizes between buckets are run by run() alone", hint="give arrays of a bucket's sizes")
         given = self._import_outputs(out, self._dims_of(session), address)
-        outputs = [given[port.name] for port in self._outputs]
-        if address is not None:
-            return session.bind(inputs, outputs, address)
-
-        def run() -> None:
-            session.run(inputs, outputs)
-
-        return run
+        return session.bind(inputs, [given[port.name] for port in self._outputs], address)
 
     def _dims_of(self, session: _runtime.Session) -> Sequence[Sequence[int | str]]:
         """Return the dims of each output; those of fixed sizes without asking the runtime, which would allocate them anew."""
