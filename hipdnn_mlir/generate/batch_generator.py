@@ -9,13 +9,13 @@ from typing import Self, Unpack
 from hipdnn_mlir_runtime.errors import DeviceError, HipdnnMlirError, ModelError
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 from hipdnn_mlir_runtime.session.options import SessionOptions
-from hipdnn_mlir_runtime.session.session import Session
 from hipdnn_mlir_runtime.session.source import Source
 
 from ..targets.table import TargetName
 from .batch import Batch, Counts
 from .config import read_config
 from .decoder import length_of
+from .decoder_program import open_session
 from .model_file import ModelFile
 from .paged_decoder import PAGE_ROWS, PagedDecoder
 from .request import Limits, Request
@@ -44,7 +44,7 @@ class BatchGenerator:
         target: what to compile for.
         precision: what to compile in.
         max_length: most tokens of a text; by default 2048, or the context length if that is less. A text never has more than all pages.
-        options: of the session.
+        options: of the session; `graph_capture` is on unless it is said to be off.
 
     Raises:
         ModelError: the folder is not one of a decoder that is supported, or a value does not fit.
@@ -85,7 +85,7 @@ class BatchGenerator:
                 page_rows=rows,
                 last_valid=self.config.last_valid,
             )
-        self._session = Session(program, **options)
+        self._session = open_session(program, options)
         decoder = PagedDecoder(self._session, self.config, length, pages, file.mask_lengths())
         if page_rows not in (None, decoder.pool.page_rows):
             expected = f"{decoder.pool.page_rows}, as the program was compiled for"

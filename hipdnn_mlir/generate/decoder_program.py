@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.session.arrays import Port
+from hipdnn_mlir_runtime.session.options import SessionOptions
 from hipdnn_mlir_runtime.session.session import Session
+from hipdnn_mlir_runtime.session.source import Source
 from hipdnn_mlir_runtime.session.tensors import zeros
 
 from .config import DecoderConfig
 
 CHUNK = 512
 """Most tokens of a text in one run, where the program leaves that open: it bounds the memory for temporaries."""
+
+
+def open_session(program: Source, options: SessionOptions) -> Session:
+    """Load a decoder. A step runs on the same arrays again and again, so a GPU replays it as a graph unless the options say otherwise.
+
+    Raises:
+        HipdnnMlirError: as for `hipdnn_mlir.load`.
+    """
+    return Session(program, **cast("SessionOptions", {"graph_capture": True, **options}))
 
 
 class DecoderProgram:

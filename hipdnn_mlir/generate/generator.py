@@ -10,11 +10,11 @@ from typing import Literal, Self, Unpack
 from hipdnn_mlir_runtime.errors import ModelError
 from hipdnn_mlir_runtime.precision import UNCHANGED, Precision
 from hipdnn_mlir_runtime.session.options import SessionOptions
-from hipdnn_mlir_runtime.session.session import Session
 from hipdnn_mlir_runtime.session.source import Source
 
 from ..targets.table import TargetName
 from .decoder import Decoder, length_of
+from .decoder_program import open_session
 from .folder import read_folder
 from .model_file import ModelFile
 from .sequences import Finish, GenerationOptions, Prompt, Sequences, Token, check_count, listed
@@ -53,7 +53,7 @@ class TextGenerator:
         precision: what to compile in.
         batch_size: how many texts a program for a GPU generates at once. On the CPU that is open, and this has no effect.
         max_length: length of the caches; by default 2048, or the context length if that is less.
-        options: of the session.
+        options: of the session; `graph_capture` is on unless it is said to be off.
 
     Raises:
         ModelError: the folder is not one of a decoder that is supported, or a value does not fit.
@@ -88,7 +88,7 @@ class TextGenerator:
                 buckets=buckets,
                 last_valid=self.config.last_valid,
             )
-        self._session = Session(program, **options)
+        self._session = open_session(program, options)
         self._decoder = Decoder(self._session, self.config, length, file.mask_lengths())
         self.max_length = self._decoder.max_length
 

@@ -52,6 +52,22 @@ def _generated(sequences: Sequences, count: int, **options: Any) -> list[list[in
     return made
 
 
+@pytest.mark.parametrize(("said", "is_recorded"), [({}, True), ({"graph_capture": False}, False)])
+def test_a_gpu_replays_steps_as_graphs_unless_told_otherwise(
+    model: TextGenerator, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], is_recorded: bool
+) -> None:
+    opened = []
+
+    def open_it(program: Any, **options: Any) -> Session:
+        opened.append(options["graph_capture"])
+        raise DeviceError("no GPU")
+
+    monkeypatch.setattr(decoder_program, "Session", open_it)
+    with pytest.raises(DeviceError, match="no GPU"):
+        TextGenerator(model.config.folder, program="any.hipdnn", **said)
+    assert opened == [is_recorded]
+
+
 def _anew(model: TextGenerator, prompt: list[int], count: int) -> list[int]:
     (one,) = model.generate(prompt, max_new_tokens=count, stop_tokens=())
     return list(one.tokens)
