@@ -82,6 +82,26 @@ def test_products_are_of_one_row_for_each_text(head: str) -> None:
     assert max(written) == 4 * 3 * 40 * WIDTH  # the hidden states; logits of all positions would be larger
 
 
+@pytest.mark.parametrize("kind", [onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16])
+@pytest.mark.parametrize(
+    "head",
+    ["a = MatMul(h, w) logits = Cast<to={kind}>(a)", "a = MatMul(h, w) b = Sigmoid(a) logits = Cast<to={kind}>(b)"],
+)
+def test_floats_of_16_bits_are_given_as_32(head: str, kind: int) -> None:
+    model = _model(head.format(kind=kind))
+    model.graph.output[0].type.tensor_type.elem_type = kind
+    session = hipdnn_mlir.compile(model, last_valid={"logits": "attention_mask"}).session()
+    feeds = _feeds([5, 3], 5)
+    (got,) = session.run(None, feeds)
+    assert got.dtype == np.float32
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    wide = helper.make_node("Cast", ["narrow"], ["logits"], to=onnx.TensorProto.FLOAT)
+    model.graph.node[-1].output[0] = "narrow"
+    model.graph.node.append(wide)
+    (want,) = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feeds)
+    np.testing.assert_allclose(got[:, 0], want[[0, 1], [4, 2]], rtol=1e-2, atol=1e-2)
+
+
 @pytest.mark.parametrize(
     ("masks", "message"),
     [

@@ -45,6 +45,13 @@ def pack(folder: Path, file: Path, batch: int, rows: int, valid: int, query: int
         sizes = sizes | {"pages": 1 + batch * of_text, "sequence_pages": of_text}
         del sizes["past_sequence_length"]
     program = compiled(folder / "model.onnx", target="sm_90", shapes=sizes, page_rows=page_rows)
+    config = json.loads((folder / "genai_config.json").read_text())["model"]["decoder"]
+    more = {"config": config, "valid": valid, "rows": rows, "batch": batch, "query": query, "page_rows": page_rows}
+    write_packed(program, file, more)
+
+
+def write_packed(program: Any, file: Path, more: dict[str, Any]) -> None:
+    """Write a program without its large constants, and what else is said of it."""
     small, large = {}, {}
     for name, array in program.tensors.items():
         held = np.asarray(array)
@@ -52,19 +59,38 @@ def pack(folder: Path, file: Path, batch: int, rows: int, valid: int, query: int
             small[name] = [held.dtype.str, held.shape, base64.b64encode(held.tobytes()).decode()]
         else:
             large[name] = [held.dtype.str, held.shape]
-    config = json.loads((folder / "genai_config.json").read_text())["model"]["decoder"]
-    written = {
-        "text": program.text,
-        "small": small,
-        "large": large,
-        "config": config,
-        "valid": valid,
-        "rows": rows,
-        "batch": batch,
-        "query": query,
-        "page_rows": page_rows,
-    }
+    written = {"text": program.text, "small": small, "large": large, **more}
     file.write_bytes(gzip.compress(json.dumps(written).encode(), 6))
+
+
+def read_packed(file: Path) -> dict[str, Any]:
+    """What `write_packed` wrote."""
+    found: dict[str, Any] = json.loads(gzip.decompress(file.read_bytes()))
+    return found
+
+
+def with_weights(packed: dict[str, Any]) -> tuple[SimpleNamespace, dict[str, Any]]:
+    """A packed program with random weights, the same in each process; and all constants by name, on the GPU."""
+    torch.manual_seed(0)
+    arrays = {
+        name: np.frombuffer(base64.b64decode(data), kind).reshape(shape)
+        for name, (kind, shape, data) in packed["small"].items()
+    }
+    on_gpu = {name: torch.from_numpy(array.copy()).cuda() for name, array in arrays.items()}
+    for name, (kind, shape) in packed["large"].items():
+        dtype = np.dtype(kind)
+        if dtype == np.uint8:
+            # Pairs of codes from -7 to 7: those of a mean that is not zero would let errors grow from layer to layer.
+            low, high = (torch.randint(-7, 8, shape, device="cuda") & 15 for _ in range(2))
+            made = (low | high << 4).to(torch.uint8)
+        elif "scales" in name:
+            made = (torch.rand(shape, device="cuda") * 0.002 + 0.004).to(
+                {2: torch.float16, 4: torch.float32}[dtype.itemsize]
+            )
+        else:
+            made = (torch.randn(shape, device="cuda") * 0.02).to(torch.float16)
+        on_gpu[name], arrays[name] = made, made.cpu().numpy()
+    return SimpleNamespace(text=packed["text"], tensors=arrays), on_gpu
 
 
 class Step:
@@ -75,27 +101,8 @@ class Step:
     """
 
     def __init__(self, file: str) -> None:
-        self.file, self.packed = file, json.loads(gzip.decompress(Path(file).read_bytes()))
-        torch.manual_seed(0)
-        arrays = {
-            name: np.frombuffer(base64.b64decode(data), kind).reshape(shape)
-            for name, (kind, shape, data) in self.packed["small"].items()
-        }
-        self.on_gpu = {name: torch.from_numpy(array.copy()).cuda() for name, array in arrays.items()}
-        for name, (kind, shape) in self.packed["large"].items():
-            dtype = np.dtype(kind)
-            if dtype == np.uint8:
-                # Pairs of codes from -7 to 7: those of a mean that is not zero would let errors grow from layer to layer.
-                low, high = (torch.randint(-7, 8, shape, device="cuda") & 15 for _ in range(2))
-                made = (low | high << 4).to(torch.uint8)
-            elif "scales" in name:
-                made = (torch.rand(shape, device="cuda") * 0.002 + 0.004).to(
-                    {2: torch.float16, 4: torch.float32}[dtype.itemsize]
-                )
-            else:
-                made = (torch.randn(shape, device="cuda") * 0.02).to(torch.float16)
-            self.on_gpu[name], arrays[name] = made, made.cpu().numpy()
-        self.program = SimpleNamespace(text=self.packed["text"], tensors=arrays)
+        self.file, self.packed = file, read_packed(Path(file))
+        self.program, self.on_gpu = with_weights(self.packed)
         config, b = self.packed["config"], self.packed["batch"]
         dims = (b, config["num_key_value_heads"], self.packed["rows"], config["head_size"])
         self.layers, self.valid, self.query = config["num_hidden_layers"], self.packed["valid"], self.packed["query"]

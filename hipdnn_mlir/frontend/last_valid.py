@@ -67,6 +67,22 @@ def _keep(graph: onnx.GraphProto, output: str, mask: str, where: str) -> None:
     taking = _taking(source, mask, taken, f"{output}.last_valid.", grows=bool(joined_caches(graph)))
     del graph.node[:]
     graph.node.extend([*nodes[:position], *taking, *nodes[position:]])
+    _widen(graph, result)
+
+
+def _widen(graph: onnx.GraphProto, result: onnx.ValueInfoProto) -> None:
+    """Have an output of floats of 16 bits as float32: whoever reads logits computes with them, and NumPy takes its time to widen them."""
+    kind = result.type.tensor_type
+    if kind.elem_type not in (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16):
+        return
+    kind.elem_type = onnx.TensorProto.FLOAT
+    narrow = f"{result.name}.narrow"
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [narrow if name == result.name else name for name in names]
+    graph.node.append(
+        helper.make_node("Cast", [narrow], [result.name], name=f"{result.name}.wide", to=onnx.TensorProto.FLOAT)
+    )
 
 
 def _check(values: Sequence[onnx.ValueInfoProto], kind: str, name: str, rank: int, where: str) -> onnx.ValueInfoProto:

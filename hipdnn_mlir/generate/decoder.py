@@ -70,6 +70,10 @@ class Decoder(DecoderProgram):
         """How many tokens of each text the next run takes, where at most `pending` are new and `room` rows are free, or all."""
         return self._window(pending, self._room if room is None else room)
 
+    def windows(self) -> list[int]:
+        """The numbers of tokens that a run may have, where the program fixes them, or else that of a step; the largest first."""
+        return sorted((size for size in self._window_sizes if size <= self.max_length), reverse=True) or [1]
+
     def caches(self, rows: int) -> dict[str, Any]:
         """Empty caches, by the name of the input."""
         return {name: self._cache(self._inputs[name], rows, length) for name, length in self._cache_lengths.items()}

@@ -13,12 +13,15 @@ from hipdnn_mlir_runtime.session.arrays import Port
 from hipdnn_mlir_runtime.session.options import SessionOptions
 from hipdnn_mlir_runtime.session.session import Session
 from hipdnn_mlir_runtime.session.source import Source
-from hipdnn_mlir_runtime.session.tensors import zeros
+from hipdnn_mlir_runtime.session.tensors import host_zeros, zeros
 
 from .config import DecoderConfig
 
 CHUNK = 512
 """Most tokens of a text in one run, where the program leaves that open: it bounds the memory for temporaries."""
+
+
+Logits = npt.NDArray[np.float32]
 
 
 def open_session(program: Source, options: SessionOptions) -> Session:
@@ -28,6 +31,17 @@ def open_session(program: Source, options: SessionOptions) -> Session:
         HipdnnMlirError: as for `hipdnn_mlir.load`.
     """
     return Session(program, **cast("SessionOptions", {"graph_capture": True, **options}))
+
+
+def last_logits(logits: npt.NDArray[Any], taken: npt.NDArray[np.int64]) -> Logits:
+    """The logits behind the last token of each text, [texts, vocabulary].
+
+    Args:
+        logits: of a run, [rows, tokens, vocabulary]; of one token where the program takes the last valid one itself.
+        taken: how many tokens of each text were in it, [texts].
+    """
+    last = logits[: len(taken), 0] if logits.shape[1] == 1 else logits[np.arange(len(taken)), taken - 1]
+    return last.astype(np.float32)
 
 
 class DecoderProgram:
@@ -112,7 +126,11 @@ class DecoderProgram:
         """Memory for the logits of a run: of the last valid token of each text if the program computes these alone, else of all tokens."""
         port = self._outputs[self.config.logits]
         positions = 1 if port.shape[1] == 1 else window
-        return np.empty((rows, positions, self.config.vocab_size), port.numpy_dtype)
+        return self.host_zeros((rows, positions, self.config.vocab_size), port.numpy_dtype)
+
+    def host_zeros(self, dims: Sequence[int], dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
+        """An array of the host for what goes into runs and comes out of them."""
+        return host_zeros(dims, dtype, self.session.device)
 
     def bind(
         self,

@@ -58,7 +58,7 @@ class TextGenerator:
     Raises:
         ModelError: the folder is not one of a decoder that is supported, or a value does not fit.
         UnsupportedError: the model has operators that the target does not run.
-        HipdnnMlirError: as for `hipdnn_mlir.compile` and `hipdnn_mlir.load`.
+        HipdnnMlirError: as for `hipdnn_mlir.compile` and `hipdnn_mlir.load`; on a GPU it runs, too.
     """
 
     def __init__(
@@ -91,6 +91,8 @@ class TextGenerator:
         self._session = open_session(program, options)
         self._decoder = Decoder(self._session, self.config, length, file.mask_lengths())
         self.max_length = self._decoder.max_length
+        if self._session.device.port != "host":
+            self._run_windows()
 
     def __enter__(self) -> Self:
         """Return the generator; the end of the block closes it."""
@@ -114,6 +116,18 @@ class TextGenerator:
         """Load the program for all its sizes, where these are buckets, so that what a library refuses is known before a text begins."""
         if self._session.symbols and set(self._session.symbols) == set(self._session.buckets):
             self._session.prewarm()
+
+    def _run_windows(self) -> None:
+        """Run twice on as many tokens as a run may have: libraries load kernels in the first, and its graph is recorded in the second.
+
+        So neither a prompt nor a token of the first text waits for that.
+        """
+        texts = self.start()
+        for size in self._decoder.windows():
+            for _ in range(2):
+                texts.append([0] * size)
+                texts.logits()
+                texts.rewind_to(0)
 
     def start(self, batch_size: int = 1) -> Sequences:
         """Return texts without tokens, to be continued and rewound, with caches of their own.

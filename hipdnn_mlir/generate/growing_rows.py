@@ -9,7 +9,8 @@ import numpy as np
 from hipdnn_mlir_runtime.errors import ModelError
 
 from .decoder import Decoder
-from .shared_rows import Logits, Window, Windows
+from .decoder_program import Logits
+from .shared_rows import Window, Windows
 
 
 class GrowingRows:
@@ -31,8 +32,8 @@ class GrowingRows:
         self._decoder = decoder
         rows = decoder.rows(count)
         self._room = decoder.mask_length(1)
-        self._mask = np.zeros((rows, self._room), np.int64)
-        self._length = np.zeros(1, np.int64)
+        self._mask = decoder.host_zeros((rows, self._room))
+        self._length = decoder.host_zeros((1,))
         growing = decoder.session.growing
         more = {} if growing is None else {growing.length: self._length}
         self._windows = Windows(decoder, self._mask, decoder.caches(rows), more)

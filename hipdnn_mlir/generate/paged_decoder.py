@@ -14,7 +14,7 @@ from hipdnn_mlir_runtime.session.session import Session
 
 from ..frontend.paged_caches import PAGE_TABLE
 from .config import DecoderConfig
-from .decoder_program import DecoderProgram
+from .decoder_program import DecoderProgram, last_logits
 from .pages import SPARE, PagePool
 
 PAGE_ROWS = 32
@@ -128,7 +128,7 @@ class PagedDecoder(DecoderProgram):
         lengths[: len(ends)] = ends
         np.less(self._places, lengths[:, None], out=arrays.mask, casting="unsafe")
         starts = np.maximum(lengths - size, 0)
-        np.add(starts[:, None], np.arange(size), out=arrays.positions)
+        np.add(starts[:, None], self._places[:size], out=arrays.positions)
         arrays.table.fill(SPARE)
         for row, (text, end) in enumerate(zip(texts, ends, strict=True)):
             taken = text.tokens[starts[row] : end]
@@ -137,17 +137,15 @@ class PagedDecoder(DecoderProgram):
         arrays.run()
         for text, end in zip(texts, ends, strict=True):
             text.cached = end
-        positions = arrays.logits.shape[1]  # one where the program takes the last valid one itself
-        last: npt.NDArray[np.int64] = np.minimum(lengths - starts, positions)[: len(ends)] - 1
-        return arrays.logits[np.arange(len(ends)), last].astype(np.float32)
+        return last_logits(arrays.logits, (lengths - starts)[: len(ends)])
 
     def _arrays(self, rows: int, size: int) -> _Arrays:
         """The arrays of a run of so many tokens of each text; those of a step of one token are kept, and bound once."""
         if size == 1 and rows in self._steps:
             return self._steps[rows]
-        tokens, positions = np.zeros((rows, size), np.int64), np.zeros((rows, size), np.int64)
-        mask = np.zeros((rows, self._mask_length), np.int64)
-        table = np.zeros((rows, self._table_length), np.int32)
+        tokens, positions = (self.host_zeros((rows, size)) for _ in range(2))
+        mask = self.host_zeros((rows, self._mask_length))
+        table = self.host_zeros((rows, self._table_length), np.int32)
         logits = self.logits(rows, size)
         run = self.bind(tokens, mask, positions, logits, self._caches, {PAGE_TABLE: table})
         made = _Arrays(tokens, positions, mask, table, logits, run)

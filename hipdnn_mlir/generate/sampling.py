@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -13,7 +14,8 @@ from hipdnn_mlir_runtime.errors import ModelError
 
 from .config import Search, is_whole
 
-Logits = npt.NDArray[np.floating[Any]]
+Logits = npt.NDArray[np.float32]
+Tokens = npt.NDArray[np.int64]
 
 
 class SamplingOptions(TypedDict, total=False):
@@ -32,6 +34,11 @@ class SamplingOptions(TypedDict, total=False):
 
 
 _LARGEST = float(np.finfo(np.float64).max)
+_LARGEST_LOGIT = float(np.finfo(np.float32).max)
+_FEW = 1024
+"""Likeliest tokens among which the smallest set of a probability is looked for before all tokens are sorted."""
+_BLOCK = 256
+"""Weights that are added up as one before one of them is drawn."""
 _SAMPLED = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -106,29 +113,30 @@ class Sampling:
         Raises:
             ModelError: a logit is not a number.
         """
+        scores = self._penalized(logits, seen)
         if self.is_greedy:
-            return int(self._penalized(logits, seen).argmax())
-        tokens, probabilities = self.distribution(logits, seen)
-        sums = probabilities.cumsum()
-        index = int(sums.searchsorted(random.random() * sums[-1], side="right"))
-        return int(tokens[min(index, len(tokens) - 1)])
+            return int(scores.argmax())
+        tokens, weights = self._candidates(scores)
+        return int(tokens[_drawn(weights, random.random())])
 
-    def distribution(
-        self, logits: Logits, seen: Sequence[int] = ()
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    def distribution(self, logits: Logits, seen: Sequence[int] = ()) -> tuple[Tokens, Logits]:
         """The tokens that are drawn from, and the probability of each; arguments and errors as for `choose`."""
-        scores = self._penalized(logits, seen).astype(np.float64)
-        tokens = _largest(scores, self.top_k) if 0 < self.top_k < len(scores) else np.arange(len(scores))
+        tokens, weights = self._candidates(self._penalized(logits, seen))
+        return tokens, weights / weights.sum(dtype=np.float64)
+
+    def _candidates(self, scores: Logits) -> tuple[Tokens, Logits]:
+        """Tokens to draw from, and their probabilities times the same number: the likeliest token's is 1."""
+        tokens = _largest(scores, self.top_k) if 0 < self.top_k < len(scores) else _every(len(scores))
+        # Beyond these limits a quotient of float32 is no number, and the distribution is what it is at them.
+        temperature = np.float32(np.clip(self.temperature, 1e-30, 1e30))
         with np.errstate(over="ignore"):  # the largest is 0, and the others may be as far below as they like
-            chances = np.exp((scores[tokens] - scores.max()) / self.temperature)
-        chances /= chances.sum()
+            weights = (scores if len(tokens) == len(scores) else scores[tokens]) - scores.max()
+            weights /= temperature
+        np.exp(weights, out=weights)
         if self.top_p < 1:
-            # Tokens below this have less than 1 - top_p together: the rest need not be sorted.
-            tokens, chances = _where(chances >= (1 - self.top_p) / len(chances), tokens, chances)
-            order = np.argsort(-chances, kind="stable")
-            count = int(chances[order].cumsum().searchsorted(self.top_p)) + 1
-            tokens, chances = _where(order[:count], tokens, chances)
-        return tokens, chances / chances.sum()
+            likeliest = _largest(weights, _count_with(weights, self.top_p))
+            tokens, weights = tokens[likeliest], weights[likeliest]
+        return tokens, weights
 
     def _penalized(self, logits: Logits, seen: Sequence[int]) -> Logits:
         if not np.isfinite(logits.max()):  # a NaN is the maximum
@@ -136,25 +144,46 @@ class Sampling:
             raise ModelError("the model gave logits that are not finite", hint=hint)
         if self.repetition_penalty == 1 or not seen:
             return logits
-        made, tokens = logits.astype(np.float64), np.array(seen)
-        scores = made[tokens]
+        made, tokens = logits.copy(), np.array(seen)
+        scores = made[tokens].astype(np.float64)
         with np.errstate(over="ignore"):
             scores = np.where(scores > 0, scores / self.repetition_penalty, scores * self.repetition_penalty)
-        made[tokens] = np.clip(scores, -_LARGEST, _LARGEST)
+        made[tokens] = np.clip(scores, -_LARGEST_LOGIT, _LARGEST_LOGIT)
         return made
 
 
-def _largest(scores: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
-    """The tokens with the largest scores; of equal ones the first, as argmax has it."""
-    least = np.partition(scores, -count)[-count]
-    found = np.flatnonzero(scores >= least)
-    return found[np.argsort(-scores[found], kind="stable")[:count]]
+@cache
+def _every(count: int) -> Tokens:
+    return np.arange(count)
 
 
-def _where(
-    which: npt.NDArray[Any], tokens: npt.NDArray[np.int64], chances: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    return tokens[which], chances[which]
+def _largest(values: Logits, count: int) -> Tokens:
+    """Where the largest values are; of equal ones the first, as argmax has it."""
+    least = np.partition(values, -count)[-count]
+    found = np.flatnonzero(values >= least)
+    return found if len(found) == count else found[np.argsort(-values[found], kind="stable")[:count]]
+
+
+def _count_with(weights: Logits, share: float) -> int:
+    """How many of the largest weights have at least this share of the sum together; the fewest."""
+    wanted = share * weights.sum(dtype=np.float64)
+    for count in (_FEW, len(weights)):
+        largest = -np.sort(-weights if count >= len(weights) else np.partition(-weights, count)[:count])
+        sums = largest.cumsum(dtype=np.float64)
+        if sums[-1] >= wanted:
+            break
+    return min(int(sums.searchsorted(wanted)) + 1, len(sums))
+
+
+def _drawn(weights: Logits, share: float) -> int:
+    """Where this share of the weights' sum, in [0, 1), is reached; never at a weight of 0. Blocks of weights, then those of one block."""
+    sums = np.add.reduceat(weights, np.arange(0, len(weights), _BLOCK)).cumsum(dtype=np.float64)
+    wanted = share * sums[-1]
+    block = int(sums.searchsorted(wanted, side="right"))
+    before = sums[block - 1] if block else 0.0
+    inside = weights[block * _BLOCK : (block + 1) * _BLOCK].cumsum(dtype=np.float64)
+    part = (wanted - before) / (sums[block] - before) * inside[-1]
+    return block * _BLOCK + int(inside.searchsorted(min(part, np.nextafter(inside[-1], 0)), side="right"))
 
 
 def _check(name: str, value: Any, expected: str, is_valid: Any) -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .decoder import Decoder
-
-Logits = npt.NDArray[np.float32]
+from .decoder_program import Logits, last_logits
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Windows:
 
     def _made(self, size: int) -> Window:
         rows = len(self._mask)
-        tokens, positions = np.zeros((rows, size), np.int64), np.zeros((rows, size), np.int64)
+        tokens, positions = (self._decoder.host_zeros((rows, size)) for _ in range(2))
         logits = self._decoder.logits(rows, size)
         run = self._decoder.bind(tokens, self._mask, positions, logits, self._caches, self._more)
         return Window(tokens, positions, logits, run)
@@ -70,8 +69,14 @@ class SharedRows:
         self._cached = [0] * count
         rows = decoder.rows(count)
         self._caches = decoder.caches(rows)
-        self._mask = np.zeros((rows, decoder.mask_length(1)), np.int64)
-        self._windows = Windows(decoder, self._mask, self._caches, {})
+        self._lengths = np.ones(rows, np.int64)
+        """Tokens of each text behind a run, and 1 for rows that have no text."""
+        self._use_mask(decoder.mask_length(1))
+
+    def _use_mask(self, length: int) -> None:
+        self._mask = self._decoder.host_zeros((len(self._lengths), length))
+        self._places = np.arange(length)
+        self._windows = Windows(self._decoder, self._mask, self._caches, {})
 
     def rewind(self, row: int, length: int) -> None:
         """Forget the tokens of a text behind so many."""
@@ -96,8 +101,7 @@ class SharedRows:
     def _choose_mask(self, longest: int) -> None:
         length = self._decoder.mask_length(longest)
         if length != self._mask.shape[1]:
-            self._mask = np.zeros((len(self._mask), length), np.int64)
-            self._windows = Windows(self._decoder, self._mask, self._caches, {})
+            self._use_mask(length)
             self._cached = [0] * len(self._cached)
 
     def _run(self, texts: Sequence[Sequence[int]], size: int, ends: Sequence[int]) -> Logits:
@@ -107,15 +111,12 @@ class SharedRows:
         keys and values; one that is shorter as a whole is padded on the right, where the mask says that nothing is.
         """
         window = self._windows.of(size)
-        lengths = np.ones(len(self._mask), np.int64)
-        lengths[: len(ends)] = ends
-        np.less(np.arange(self._mask.shape[1]), lengths[:, None], out=self._mask, casting="unsafe")
-        starts = np.maximum(lengths - size, 0)
-        np.add(starts[:, None], np.arange(size), out=window.positions)
+        self._lengths[: len(ends)] = ends
+        np.less(self._places, self._lengths[:, None], out=self._mask, casting="unsafe")
+        starts = np.maximum(self._lengths - size, 0)
+        np.add(starts[:, None], self._places[:size], out=window.positions)
         for row, (tokens, end) in enumerate(zip(texts, ends, strict=True)):
             taken = tokens[starts[row] : end]
             window.tokens[row, : len(taken)] = taken
         window.run()
-        positions = window.logits.shape[1]  # one where the program takes the last valid one itself
-        last: npt.NDArray[np.int64] = np.minimum(lengths - starts, positions)[: len(ends)] - 1
-        return window.logits[np.arange(len(ends)), last].astype(np.float32)
+        return last_logits(window.logits, (self._lengths - starts)[: len(ends)])

@@ -135,7 +135,9 @@ def test_prompts_are_neither_cut_nor_filled(bytewise: Path, tmp_path: Path) -> N
 def test_what_continues_a_text_does_not_begin_one(bytewise: Path) -> None:
     tokenizer = Tokenizer(bytewise)
     config = SimpleNamespace(grows=False, vocab_size=300, context_length=64)
-    decoder: Any = SimpleNamespace(config=config, max_length=64, rows=int, caches=lambda _: {}, mask_length=int)
+    decoder: Any = SimpleNamespace(
+        config=config, max_length=64, rows=int, caches=lambda _: {}, mask_length=int, host_zeros=np.zeros
+    )
     text = Sequences(decoder, tokenizer, None, 1)
     for length in (2, 3):
         text.append("a")

@@ -230,7 +230,21 @@ def test_windows_are_the_least_bucket_with_room(fixed: TextGenerator, pending: i
         outputs=fixed._session.outputs,
         buckets={"s": [1, 4, 16, 100]},
     )
-    assert Decoder(cast("Session", session), fixed.config, 64, []).window(pending) == window
+    decoder = Decoder(cast("Session", session), fixed.config, 64, [])
+    assert decoder.window(pending) == window
+    assert decoder.windows() == [16, 4, 1]
+
+
+def test_running_all_windows_leaves_nothing_behind(fixed: TextGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
+    want = [completion.tokens for completion in fixed.generate(PROMPTS[:2], max_new_tokens=8)]
+    sizes = []
+    bind = fixed._decoder.bind
+    monkeypatch.setattr(
+        fixed._decoder, "bind", lambda tokens, *more: sizes.append(tokens.shape[1]) or bind(tokens, *more)
+    )
+    fixed._run_windows()  # as it is loaded for a GPU
+    assert set(sizes) == set(fixed._decoder.windows())
+    assert [completion.tokens for completion in fixed.generate(PROMPTS[:2], max_new_tokens=8)] == want
 
 
 def test_programs_of_fixed_sizes_refuse_what_is_larger(exported: Exported, fixed: TextGenerator) -> None:

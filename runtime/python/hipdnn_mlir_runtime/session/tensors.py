@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _runtime
 from ..dtypes import BF16, find_numpy
@@ -18,15 +19,35 @@ _TORCH_DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 def zeros(dims: Sequence[int], port: Port, device: _runtime.Device) -> Any:
     """Return an array of zeros with a port's type."""
-    if device.port != "host" and importlib.util.find_spec("torch") is not None:
-        import torch
+    if not _has_torch(device):
+        return np.zeros(tuple(dims), port.numpy_dtype)
+    import torch
 
-        if torch.cuda.is_available():
-            dtype = getattr(torch, _TORCH_DTYPES[port.dtype])
-            made = torch.zeros(tuple(dims), dtype=dtype, device=f"cuda:{device.ordinal}")
-            torch.cuda.synchronize(device.ordinal)  # runs are on another stream
-            return made
-    return np.zeros(tuple(dims), port.numpy_dtype)
+    made = torch.zeros(tuple(dims), dtype=getattr(torch, _TORCH_DTYPES[port.dtype]), device=f"cuda:{device.ordinal}")
+    torch.cuda.synchronize(device.ordinal)  # runs are on another stream
+    return made
+
+
+def host_zeros(dims: Sequence[int], dtype: npt.DTypeLike, device: _runtime.Device) -> npt.NDArray[Any]:
+    """Return a NumPy array of zeros, for runs that use it again and again: a GPU copies by itself to where pages are locked.
+
+    Locked memory is PyTorch's, where that is installed for the GPU.
+    """
+    made = np.zeros(tuple(dims), dtype)
+    if not _has_torch(device):
+        return made
+    import torch
+
+    return torch.zeros(made.nbytes, dtype=torch.uint8, pin_memory=True).numpy().view(made.dtype).reshape(made.shape)
+
+
+def _has_torch(device: _runtime.Device) -> bool:
+    """Return whether PyTorch is installed for a GPU."""
+    if device.port == "host" or importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def is_tensor(value: object) -> bool:
