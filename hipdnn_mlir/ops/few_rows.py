@@ -92,7 +92,9 @@ def takes_rows(graph: Graph, found: FewRows, *, has_units: bool) -> str | None:
         return None
     if found.matrices > 1:
         return "has a batch of matrices"
-    most = MOST_ROWS if any(p.scales is None for p in found.products) else MOST_ROWS_OF_CODES
+    # Where a norm keeps matrix units from more rows, they take the matmuls alone, which is faster than one product each.
+    is_alone = any(p.scales is None for p in found.products) or (has_units and found.norm is not None)
+    most = MOST_ROWS if is_alone else MOST_ROWS_OF_CODES
     return None if found.rows <= most else f"has {found.rows} rows, at most {most}"
 
 

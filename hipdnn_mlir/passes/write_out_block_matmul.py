@@ -5,12 +5,13 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch
 from torch_mlir.rewrite import PatternRewriter
 
-from hipdnn_mlir_runtime.dtypes import F32, U8
+from hipdnn_mlir_runtime.dtypes import F32, U8, DType
 
 from ..ir.claims import why_not_taken
 from ..ir.constants import kept
 from ..ir.literals import literal, splat
 from ..ir.module_pass import module_pass
+from ..ir.operators import operator
 from ..ir.patterns import rewrite_ops
 from ..ir.terms import cast_to
 from ..ir.types import tensor_type, torch_tensor
@@ -20,7 +21,9 @@ from ..ops.registry import ONNX
 from ..ops.spec import Refusal
 from ..ops.strides import Dims
 from ..targets.table import find_target
+from ..targets.target import Target
 
+_DEQUANTIZE = "BlockScaleDequantize"
 _ROUNDS = "torch.onnx.rounds"
 _MIDDLE = 8
 """Of the codes of 4 bits."""
@@ -28,13 +31,14 @@ _MIDDLE = 8
 
 @module_pass("hipdnn-write-out-block-matmul")
 def write_out_block_matmul(module: ir.Operation, *, target: str = "host") -> None:
-    """Write BlockScaleMatMul as the arithmetic that makes its weights, and a matmul, where no engine takes it as it is.
+    """Write BlockScaleMatMul as what makes its weights, and a matmul, where no engine takes it as it is.
 
-    The arithmetic stays in the program, which stores the weights in 4 or 8 bits. `rounds` is dropped, first alone: it permits, it does not
-    demand.
+    What makes them is one BlockScaleDequantize where an engine takes that, and arithmetic elsewhere. It stays in the program, which stores
+    the weights in 4 or 8 bits. `rounds` is dropped, first alone: it permits, it does not demand.
 
     Before: `%y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales)`.
-    After: `%n = torch.aten.to.dtype %numbers`; `%w = torch.aten.mul.Tensor %n, %scales`; `%y = torch.aten.matmul %a, %wt`.
+    After: `%w = torch.operator "hipdnn.onnx.BlockScaleDequantize"(%numbers, %scales)`; `%y = torch.aten.matmul %a, %wt`.
+    Or: `%n = torch.aten.to.dtype %numbers`; `%w = torch.aten.mul.Tensor %n, %scales`; `%y = torch.aten.matmul %a, %wt`.
 
     Args:
         module: the module operation.
@@ -52,17 +56,29 @@ def write_out_block_matmul(module: ir.Operation, *, target: str = "host") -> Non
             del op.attributes[_ROUNDS]
             if why_not_taken(op, library) is None:
                 return True
-        rewriter.replace_op(op, [_written_out(op)])
+        rewriter.replace_op(op, [_multiplied(op, library)])
         return True
 
     rewrite_ops(module, write_out)
 
 
-def _written_out(op: torch.OperatorOp) -> ir.Value:
+def _multiplied(op: torch.OperatorOp, library: Target) -> ir.Value:
+    """The product with weights that are made of the numbers: in one kernel where an engine has it, else by arithmetic."""
     a, numbers, scales = op.operands
-    attributes = onnx_attributes(op)
-    size, bits = attributes["block_size"], attributes.get("bits", 4)
-    (n, blocks), k = dims_of(scales), dims_of(a)[-1]
+    k, kind = dims_of(a)[-1], tensor_type(a.type).dtype
+    stated = {name: value for name, value in onnx_attributes(op).items() if name in ("block_size", "bits")}
+    n, row = dims_of(scales)[0], dims_of(numbers)[1] * 8 // stated.get("bits", 4)
+    weights = operator(_DEQUANTIZE, torch_tensor((n, row), kind), [numbers, scales], **stated, to=kind.name)
+    if why_not_taken(weights.owner.opview, library) is not None:
+        weights.owner.erase()
+        weights = _written_out(numbers, scales, stated["block_size"], stated.get("bits", 4), kind)
+    weights = sliced(weights, 1, 0, k) if k < dims_of(weights)[1] else weights
+    return torch.aten_matmul(op.results[0].type, a, permuted(weights, (1, 0)))
+
+
+def _written_out(numbers: ir.Value, scales: ir.Value, size: int, bits: int, kind: DType) -> ir.Value:
+    """The weights (n, k), of whole blocks."""
+    n, blocks = dims_of(scales)
     if size * bits % 8:
         raise Refusal("attribute", f"blocks of {size} numbers of {bits} bits are no whole bytes")
     size_bytes = size * bits // 8
@@ -73,9 +89,7 @@ def _written_out(op: torch.OperatorOp) -> ir.Value:
     factors = _seen(scales, (n, blocks, 1, 1))
     factors = factors if tensor_type(scales.type).dtype is F32 else kept(cast_to(factors, F32))
     scaled = torch.aten_mul_Tensor(values.type, values, factors)
-    rows = reshaped(cast_to(scaled, tensor_type(a.type).dtype), (n, blocks * size))
-    weights = permuted(sliced(rows, 1, 0, k) if k < blocks * size else rows, (1, 0))
-    return torch.aten_matmul(op.results[0].type, a, weights)
+    return reshaped(cast_to(scaled, kind), (n, blocks * size))
 
 
 def _halves(stored: ir.Value) -> ir.Value:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from hipdnn_mlir_runtime.abi import Attribute as A
 from hipdnn_mlir_runtime.abi import Descriptor as D
 from hipdnn_mlir_runtime.abi import Pointwise as P
-from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F8E4M3, F8E5M2, F16, F32, F64, I8, I32, I64, U8, DType
+from hipdnn_mlir_runtime.dtypes import BF16, BOOL, F8E4M3, F8E5M2, F16, F32, F64, I4, I8, I32, I64, U8, DType
 
 from ..ops.blocks import DEQUANTIZE, QUANTIZE, blocks_of
 from ..ops.byte_products import ByteProducts
@@ -224,6 +224,10 @@ class Single:
         return None if all(map(_is_packed, vectors)) else "takes scale, bias and statistics in C order only"
 
 
+_CODES_AT_ONCE = 8
+"""Numbers of 4 bits that a generated kernel reads at once."""
+
+
 class WholeBlocks(Single):
     """Block scale quantize or dequantize of a dim that is a multiple of the block."""
 
@@ -233,8 +237,10 @@ class WholeBlocks(Single):
             return refusal
         (node,) = graph.nodes
         axis, block = blocks_of(node)
-        size = graph.tensors[next(iter(node.inputs.values()))].dims[axis]
-        return f"has blocks of {block} of a dim of {size}" if size % block else None
+        x = graph.tensors[next(iter(node.inputs.values()))]
+        if x.dtype is I4 and (block % _CODES_AT_ONCE or axis != len(x.dims) - 1):
+            return f"has blocks of {block} numbers of 4 bits, expected multiples of {_CODES_AT_ONCE} along memory"
+        return f"has blocks of {block} of a dim of {x.dims[axis]}" if x.dims[axis] % block else None
 
 
 _FOLDING = (REDUCTION, LAYER_NORM, RMS_NORM)

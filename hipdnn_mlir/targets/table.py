@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from hipdnn_mlir_runtime import precision as precisions
 from hipdnn_mlir_runtime.abi import Pointwise as P
-from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I8, U8
+from hipdnn_mlir_runtime.dtypes import BF16, F16, F32, I4, I8, U8
 from hipdnn_mlir_runtime.errors import ModelError
 
 from ..ops.attention_graph import UNIT_FEATURES
@@ -76,7 +76,7 @@ _GENERATED = (
         is_generated=True,
     ),
     Engine("GENERATED", Single(frozenset({RESAMPLE}), frozenset({I8, U8})), is_generated=True),
-    Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I8}), is_generated=True),
+    Engine("GENERATED", WholeBlocks(BLOCK_SCALES, _FLOATS | {I4, I8}), is_generated=True),
     Engine("GENERATED", Reduction(ROWWISE_TYPES), is_generated=True),
     Engine("GENERATED", AnchorEpilogue(ANCHORS, EPILOGUE_MODES, _FLOATS, 16), is_generated=True, is_last_resort=True),
 )

@@ -1,11 +1,28 @@
 // RUN: hipdnn-opt %s --hipdnn-write-out-block-matmul=target=sm_90 --split-input-file | filecheck %s
 // RUN: hipdnn-opt %s --hipdnn-write-out-block-matmul --split-input-file | filecheck %s --check-prefix=HOST
 
-// No engine of this target reads rows that are no whole words: the program makes floats of them, the lower half of a byte first. The host's does.
+// No engine of this target multiplies these rows as they are: one makes floats of them, or else arithmetic does, the lower half of a byte
+// first. The host's multiplies.
+
+// CHECK-LABEL: func.func @whole_blocks
+// CHECK-NOT:     BlockScaleMatMul
+// CHECK:         %[[MADE:.+]] = torch.operator "hipdnn.onnx.BlockScaleDequantize"(%arg1, %arg2) {{.*}}"f16"{{.*}} -> !torch.vtensor<[8,64],f16>
+// CHECK:         %[[CUT:.+]] = torch.aten.slice.Tensor %[[MADE]], {{.+}} -> !torch.vtensor<[8,40],f16>
+// CHECK:         %[[W:.+]] = torch.aten.permute %[[CUT]]
+// CHECK:         torch.aten.matmul %arg0, %[[W]]
+// HOST-LABEL: func.func @whole_blocks
+// HOST:         BlockScaleMatMul
+func.func @whole_blocks(%a: !torch.vtensor<[20,40],f16>, %numbers: !torch.vtensor<[8,32],ui8>, %scales: !torch.vtensor<[8,2],f16>) -> !torch.vtensor<[20,8],f16> {
+  %y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales) {torch.onnx.bits = 4 : si64, torch.onnx.block_size = 32 : si64, torch.onnx.rounds = 1 : si64} : (!torch.vtensor<[20,40],f16>, !torch.vtensor<[8,32],ui8>, !torch.vtensor<[8,2],f16>) -> !torch.vtensor<[20,8],f16>
+  return %y : !torch.vtensor<[20,8],f16>
+}
+
+// -----
 
 // CHECK-LABEL: func.func @of_4_bits
 // CHECK-NOT:     BlockScaleMatMul
-// CHECK:         %[[BYTES:.+]] = torch.aten.view %arg1, %{{.+}} -> !torch.vtensor<[8,2,16,1],ui8>
+// CHECK:         %[[FULL:.+]] = torch.aten.constant_pad_nd %arg1, {{.+}} -> !torch.vtensor<[8,24],ui8>
+// CHECK:         %[[BYTES:.+]] = torch.aten.view %[[FULL]], %{{.+}} -> !torch.vtensor<[8,3,8,1],ui8>
 // CHECK:         %[[ENDS:.+]] = torch.vtensor.literal(dense<[0, 4]> : tensor<2xui8>)
 // CHECK:         %[[SHIFTED:.+]] = torch.aten.bitwise_right_shift.Tensor %[[BYTES]], %[[ENDS]] {hipdnn.stays}
 // CHECK:         %[[LOW:.+]] = torch.aten.bitwise_and.Tensor %[[SHIFTED]]
@@ -13,15 +30,15 @@
 // CHECK:         %[[WIDE:.+]] = torch.aten.to.dtype %[[CODES]]
 // CHECK:         %[[NUMBERS:.+]] = torch.aten.sub.Tensor %[[WIDE]]
 // CHECK:         %[[SCALES:.+]] = torch.aten.view %arg2
-// CHECK:         %[[SCALED:.+]] = torch.aten.mul.Tensor %[[NUMBERS]], %[[SCALES]] {{.*}} -> !torch.vtensor<[8,2,16,2],f32>
-// CHECK:         %[[ROWS:.+]] = torch.aten.view %[[SCALED]], %{{.+}} -> !torch.vtensor<[8,64],f32>
+// CHECK:         %[[SCALED:.+]] = torch.aten.mul.Tensor %[[NUMBERS]], %[[SCALES]] {{.*}} -> !torch.vtensor<[8,3,8,2],f32>
+// CHECK:         %[[ROWS:.+]] = torch.aten.view %[[SCALED]], %{{.+}} -> !torch.vtensor<[8,48],f32>
 // CHECK:         %[[CUT:.+]] = torch.aten.slice.Tensor %[[ROWS]], {{.+}} -> !torch.vtensor<[8,40],f32>
 // CHECK:         %[[W:.+]] = torch.aten.permute %[[CUT]]
 // CHECK:         torch.aten.matmul %arg0, %[[W]]
 // HOST-LABEL: func.func @of_4_bits
 // HOST:         BlockScaleMatMul
-func.func @of_4_bits(%a: !torch.vtensor<[3,40],f32>, %numbers: !torch.vtensor<[8,32],ui8>, %scales: !torch.vtensor<[8,2],f32>) -> !torch.vtensor<[3,8],f32> {
-  %y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales) {torch.onnx.bits = 4 : si64, torch.onnx.block_size = 32 : si64, torch.onnx.rounds = 1 : si64} : (!torch.vtensor<[3,40],f32>, !torch.vtensor<[8,32],ui8>, !torch.vtensor<[8,2],f32>) -> !torch.vtensor<[3,8],f32>
+func.func @of_4_bits(%a: !torch.vtensor<[3,40],f32>, %numbers: !torch.vtensor<[8,20],ui8>, %scales: !torch.vtensor<[8,3],f32>) -> !torch.vtensor<[3,8],f32> {
+  %y = torch.operator "hipdnn.onnx.BlockScaleMatMul"(%a, %numbers, %scales) {torch.onnx.bits = 4 : si64, torch.onnx.block_size = 16 : si64, torch.onnx.rounds = 1 : si64} : (!torch.vtensor<[3,40],f32>, !torch.vtensor<[8,20],ui8>, !torch.vtensor<[8,3],f32>) -> !torch.vtensor<[3,8],f32>
   return %y : !torch.vtensor<[3,8],f32>
 }
 

@@ -7,7 +7,9 @@ import pytest
 
 from gpu import compiled
 from gpu.graphs import graph_of, row, run_graph
+from gpu.layers import codes_of
 from hipdnn_mlir.codegen import find_architecture, generate_graph
+from hipdnn_mlir.targets.table import find_target
 from hipdnn_mlir_runtime.errors import Reject
 from host_kernels.kernel_runs import TensorSpec, numpy_dtype
 
@@ -47,6 +49,31 @@ def test_dequantized_blocks(shape: tuple[int, ...], axis: int, block: int, dtype
     np.testing.assert_allclose(
         y, x * np.repeat(scale.astype(np.float64), block, axis), rtol=1e-7 if dtype == "f32" else 1e-3
     )
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "gfx90a"])
+@pytest.mark.parametrize(("dtype", "of_scales"), [("f16", "f16"), ("bf16", "f32"), ("f32", "f16")])
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(("n", "k", "block"), [(5, 64, 16), (40, 96, 32), (3, 512, 128), (7, 24, 8), (2, 16, 16)])
+def test_dequantized_weights(n: int, k: int, block: int, bits: int, dtype: str, of_scales: str, arch: str) -> None:
+    numbers, scales, _ = codes_of(n, bits, n, k, block)
+    scales = scales.astype(numpy_dtype(of_scales))
+    codes = numbers
+    if bits == 4:
+        halves = np.stack([numbers & 15, numbers >> 4], -1).reshape(n, k).astype(np.int8)
+        codes = np.where(halves > 7, halves - 16, halves)
+    out = TensorSpec(dtype, (n, k))
+    stated = {"block_size": block, "bits": bits, "to": dtype}
+    (y,) = run_graph(row("BlockScaleDequantize", ..., ..., results=[out], **stated), [numbers, scales], [out], arch)
+    want = codes * np.repeat(scales.astype(np.float64), block, 1)
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol={"f32": 1e-6, "f16": 1e-3, "bf16": 8e-3}[dtype])
+
+
+def test_numbers_of_4_bits_that_do_not_come_by_eights_are_refused() -> None:
+    numbers, scales, _ = codes_of(1, 4, 3, 24, 12)
+    out = TensorSpec("f16", (3, 24))
+    graph = graph_of(row("BlockScaleDequantize", ..., ..., results=[out], block_size=12), [numbers, scales], [out])
+    assert find_target("sm_90").engine_for(graph) is None
 
 
 def test_batch_norm_by_deviation_and_positions() -> None:

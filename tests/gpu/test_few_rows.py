@@ -56,6 +56,21 @@ def test_many_rows_are_refused_when_weights_have_4_bits() -> None:
         assert too_many(partial(of_codes, block=32), [*zeros((rows, 64)), codes, scales], (rows, 8)) == said
 
 
+@pytest.mark.parametrize("has_units", [True, False])
+def test_more_rows_than_matrix_units_take_behind_a_norm_leave_it_out(*, has_units: bool) -> None:
+    codes, scales, _ = codes_of(1, 4, 8, 64, 32)
+    most = MOST_ROWS if has_units else MOST_ROWS_OF_CODES
+
+    def behind(e: Emitter, x: Value, scale: Value, codes: Value, scales: Value) -> Value:
+        return of_codes(e, norm(e, x, scale), codes, scales, block=32)
+
+    for rows, said in ((most, None), (most + 1, f"has {most + 1} rows, at most {most}")):
+        arrays = [*zeros((rows, 64), (64,)), codes, scales]
+        assert too_many(behind, arrays, (rows, 8), has_units=has_units) == said
+    arrays = [*zeros((MOST_ROWS_OF_CODES, 64)), codes, scales]
+    assert too_many(partial(of_codes, block=32), arrays, (MOST_ROWS_OF_CODES, 8), has_units=has_units) is None
+
+
 def test_a_batch_of_matrices_is_refused() -> None:
     x, weight = zeros((2, 1, 32), (2, 8, 32))
     for has_units in (True, False):

@@ -8,6 +8,9 @@ from hipdnn_mlir_runtime.dtypes import DType
 from .builder import KernelBuilder, Value
 from .float8 import f32_to_float8, float8_to_f32
 
+_CODES_OF_WORD = 8
+"""Numbers of 4 bits in one of 32."""
+
 
 def memory_type(b: KernelBuilder, dtype: DType) -> Any:
     """MLIR's type of an element in memory."""
@@ -28,7 +31,7 @@ def value_type(b: KernelBuilder, dtype: DType) -> Any:
 
 def is_signed(dtype: DType) -> bool:
     """Whether it is an integer type with negative values."""
-    return dtype.name in ("i8", "i16", "i32", "i64")
+    return dtype.name in ("i4", "i8", "i16", "i32", "i64")
 
 
 def from_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
@@ -52,6 +55,16 @@ def to_memory(b: KernelBuilder, value: Value, dtype: DType) -> Value:
 def rounded(b: KernelBuilder, value: Value, dtype: DType) -> Value:
     """A value as precise as its type keeps it."""
     return from_memory(b, to_memory(b, value, dtype), dtype) if dtype.is_narrow else value
+
+
+def load_codes(b: KernelBuilder, base: Value, offset: Value, count: int) -> list[Value]:
+    """Adjacent numbers of 4 bits as integers of 8; `offset` is a multiple of their number, which is 2, 4 or 8."""
+    (word,) = b.load(base, b.div(offset, count), bits_type(b, count // 2))
+    wide = word if count == _CODES_OF_WORD else b.op("arith.extui", [word], b.i32)
+    bits = 32 // _CODES_OF_WORD
+    moved = [b.same("arith.shli", wide, b.constant(32 - bits * (place + 1), b.i32)) for place in range(count)]
+    signed = [b.same("arith.shrsi", value, b.constant(32 - bits, b.i32)) for value in moved]
+    return [b.op("arith.trunci", [value], b.i8) for value in signed]
 
 
 def load(b: KernelBuilder, base: Value, offset: Value, dtype: DType, count: int = 1) -> list[Value]:

@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from hipdnn_mlir_runtime.dtypes import F32, DType
+from hipdnn_mlir_runtime.dtypes import F32, I4, DType
 
+from ...ops.spec import Refusal
 from ..core.builder import KernelBuilder, Value
-from ..core.elements import from_memory, memory_type, to_memory, value_type
+from ..core.elements import from_memory, load_codes, memory_type, to_memory, value_type
 from ..core.kernel import Operand
 from ..core.space import Space, access_size
 from ..math.functions import has_quotient
@@ -161,6 +162,11 @@ class Evaluator:
         offset = b.dot(coordinates, strides)
         size = access_size(operand, strides, self.lanes)
         kind, base = memory_type(b, operand.dtype), b.arguments[number]
+        if operand.dtype is I4:
+            if size < 2:
+                raise Refusal("alignment", "numbers of 4 bits that are read one by one")
+            firsts = range(0, self.lanes, size)
+            return [v for lane in firsts for v in load_codes(b, base, b.add(offset, lane), size)]
         if size == 0:
             raw = b.load(base, offset, kind)
         else:

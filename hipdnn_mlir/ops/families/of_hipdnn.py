@@ -117,6 +117,42 @@ def _dequantized(e: Emitter, x: Value, scale: Value, sizes: Sequence[int], resul
     )[0]
 
 
+def _code_types(operands: Operands, attributes: Mapping[str, Any]) -> list[TensorType]:
+    numbers, _scales = _need(operands, 2)
+    n, row = numbers.static_dims()
+    name = attributes.get("to", "f32")
+    if name not in dtypes.BY_NAME:
+        raise Refusal("attribute", f"to is {name!r}, expected one of {', '.join(sorted(kind.name for kind in _WIDE))}")
+    return [TensorType((n, row * 8 // attributes.get("bits", 4)), dtypes.BY_NAME[name])]
+
+
+@of_hipdnn(
+    "BlockScaleDequantize",
+    becomes="block scale dequantize",
+    results=_code_types,
+    source=f"{_SOURCE}BLOCK_SCALE_DEQUANTIZE",
+    keeps=(1,),
+)
+def block_scale_dequantize_codes(e: Emitter, op: OpView) -> Value:
+    """(numbers, scales; block_size, bits = 4, to = f32) -> (n, k): numbers * scales, of whole blocks; operands as of BlockScaleMatMul."""
+    numbers, scales = (e.value(arg) for arg in op.args)
+    kind, row, size = _kind_of_codes(op, numbers)
+    n, result = numbers.dims[0], op.results[0].dtype
+    if scales.dtype not in _WIDE or result not in _WIDE:
+        raise Refusal("dtype", f"scales of {scales.dtype}, to {result}")
+    if row % size or scales.dims != (n, row // size):
+        raise Refusal("shape", f"{list(numbers.dims)} with scales {list(scales.dims)} for blocks of {size} of {row}")
+    return _dequantized(e, e.reinterpret(numbers, kind, (n, row), (row, 1)), scales, [1, size], result)
+
+
+def _kind_of_codes(op: OpView, numbers: Value) -> tuple[DType, int, int]:
+    """The type of numbers that are stored in rows of bytes, how many a row has, and how many a block."""
+    bits, size = op.attributes.get("bits", 4), _block_size(op.attributes)
+    if bits not in (4, 8) or numbers.dtype is not (dtypes.U8 if bits == 4 else dtypes.I8) or numbers.rank != 2:
+        raise Refusal("dtype", f"numbers of {bits} bits in {numbers.dtype}{list(numbers.dims)}")
+    return dtypes.I4 if bits == 4 else dtypes.I8, numbers.dims[1] * 8 // bits, size
+
+
 def _block_matmul_types(operands: Operands, _: Mapping[str, Any]) -> list[TensorType]:
     a, numbers, _scales = _need(operands, 3)
     return [TensorType((*a.dims[:-1], numbers.dims[0]), a.dtype)]
@@ -138,17 +174,14 @@ def block_scale_matmul(e: Emitter, op: OpView) -> Value:
     blocks.
     """
     a, numbers, scales = (e.value(arg) for arg in op.args)
-    bits, size = op.attributes.get("bits", 4), _block_size(op.attributes)
-    if bits not in (4, 8) or numbers.dtype is not (dtypes.U8 if bits == 4 else dtypes.I8) or numbers.rank != 2:
-        raise Refusal("dtype", f"numbers of {bits} bits in {numbers.dtype}{list(numbers.dims)}")
+    kind, row, size = _kind_of_codes(op, numbers)
     if a.dtype not in _WIDE or scales.dtype not in _WIDE or a.rank < 2:
         raise Refusal("dtype", f"{a.dtype}{list(a.dims)} with scales of {scales.dtype}")
-    k, (n, row) = a.dims[-1], (numbers.dims[0], numbers.dims[1] * 8 // bits)
+    k, n = a.dims[-1], numbers.dims[0]
     blocks = -(-k // size)
     if scales.dims != (n, blocks) or not k <= row <= blocks * size:
         raise Refusal("shape", f"{list(numbers.dims)} with scales {list(scales.dims)} for blocks of {size} of {k}")
     outer = (1,) * (a.rank - 2)
-    kind = dtypes.I4 if bits == 4 else dtypes.I8
     codes = e.reinterpret(numbers, kind, (*outer, k, n), (*(k * n,) * len(outer), 1, row))
     factors = e.reinterpret(scales, scales.dtype, (*outer, blocks, n), (*(blocks * n,) * len(outer), 1, blocks))
     weights = _dequantized(e, codes, factors, [*outer, size, 1], a.dtype)

@@ -38,6 +38,7 @@ def operations() -> Iterator[Sample]:
     yield accept("DequantizeLinear", BLOCK_SCALE, [i8(6, 3), f32(3, 3)], f32(6, 3), block_size=2, axis=0)
     yield reject("DequantizeLinear", "attribute", [*quantized], f32(2, 64), axis=1)
     yield reject("DequantizeLinear", "shape", [*quantized], f32(2, 64), block_size=16, axis=1)
+    yield from _block_scale_dequantize()
     yield from _block_scale_matmul()
     yield accept("BatchNormalizationInference", ONEDNN, [x, *channels], x)
     yield reject("BatchNormalizationInference", "rank", [f32(4), *channels], f32(4))
@@ -53,6 +54,17 @@ def operations() -> Iterator[Sample]:
     yield accept("ReduceProdNoZeros", REDUCTION, [x], f32(2, 4), axes=[-1], keepdims=0)
     yield accept("ReduceProdNoZeros", REDUCTION, [x], f32(1, 4, 1), axes=[0, 2])
     yield reject("ReduceProdNoZeros", "dtype", [bools(2, 3)], bools(2, 1), axes=[1])
+
+
+def _block_scale_dequantize() -> Iterator[Sample]:
+    """The host has no use for numbers of 4 bits by themselves."""
+    name = "BlockScaleDequantize"
+    stated: dict[str, Any] = {"block_size": 16}
+    yield accept(name, BLOCK_SCALE, [i8(7, 64), f32(7, 4)], f32(7, 64), **stated, bits=8)
+    yield reject(name, "engine", [u8(7, 32), f32(7, 4)], f32(7, 64), **stated)
+    yield reject(name, "shape", [i8(7, 40), f32(7, 3)], f32(7, 40), **stated, bits=8)
+    yield reject(name, "dtype", [i8(7, 64), f32(7, 4)], f32(7, 64), **stated)
+    yield reject(name, "attribute", [i8(7, 64), f32(7, 4)], f32(7, 64), bits=8)
 
 
 def _block_scale_matmul() -> Iterator[Sample]:
