@@ -76,7 +76,7 @@ class Decoder(DecoderProgram):
 
     def caches(self, rows: int) -> dict[str, Any]:
         """Empty caches, by the name of the input."""
-        return {name: self._cache(self._inputs[name], rows, length) for name, length in self._cache_lengths.items()}
+        return self._empty_caches(rows, self._cache_lengths)
 
 
 def length_of(config: DecoderConfig, max_length: int | None) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from hipdnn_mlir_runtime.errors import ModelError
-from hipdnn_mlir_runtime.session.arrays import Port
 from hipdnn_mlir_runtime.session.options import SessionOptions
 from hipdnn_mlir_runtime.session.session import Session
 from hipdnn_mlir_runtime.session.source import Source
@@ -19,7 +19,8 @@ from .config import DecoderConfig
 
 CHUNK = 512
 """Most tokens of a text in one run, where the program leaves that open: it bounds the memory for temporaries."""
-
+_ALIGNMENT = 16
+"""Bytes of arrays that a session takes."""
 
 Logits = npt.NDArray[np.float32]
 
@@ -114,13 +115,31 @@ class DecoderProgram:
             raise ModelError(message, where="batch_size", hint="give fewer prompts, or compile it for more")
         return rows
 
-    def _cache(self, port: Port, rows: int, length: int) -> Any:
-        """An empty cache. On a GPU it is PyTorch's, where that is installed for it; else the host's, which is copied in each run."""
-        dims = [rows, port.shape[1], length, *port.shape[3:]]
-        sizes = [dim for dim in dims if isinstance(dim, int)]
-        if len(sizes) < len(dims):
-            raise ModelError("a cache whose sizes are open", where=f"'{port.name}'", got=str(port))
-        return zeros(sizes, port, self.session.device)
+    def _empty_caches(self, rows: int, lengths: Mapping[str, int]) -> dict[str, Any]:
+        """Caches by the name of the input, those of one shape side by side, so that a GPU makes them at once.
+
+        On a GPU they are PyTorch's, where that is installed for it; else the host's, which are copied in each run.
+
+        Args:
+            rows: of each.
+            lengths: by the name of the input.
+        """
+        alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+        for name, length in lengths.items():
+            port = self._inputs[name]
+            dims = [rows, port.shape[1], length, *port.shape[3:]]
+            sizes = tuple(dim for dim in dims if isinstance(dim, int))
+            if len(sizes) < len(dims):
+                raise ModelError("a cache whose sizes are open", where=f"'{port.name}'", got=str(port))
+            alike.setdefault((port.dtype, sizes), []).append(name)
+        made: dict[str, Any] = {}
+        for (_, sizes), names in alike.items():
+            port = self._inputs[names[0]]
+            count = len(names) if prod(sizes) * port.numpy_dtype.itemsize % _ALIGNMENT == 0 else 1
+            for first in range(0, len(names), count):
+                block = zeros((count, *sizes), port, self.session.device)
+                made.update(zip(names[first : first + count], block, strict=True))
+        return made
 
     def logits(self, rows: int, window: int) -> npt.NDArray[Any]:
         """Memory for the logits of a run: of the last valid token of each text if the program computes these alone, else of all tokens."""

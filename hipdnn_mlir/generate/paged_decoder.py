@@ -98,7 +98,7 @@ class PagedDecoder(DecoderProgram):
             message = f"the model computes otherwise for texts beyond {shorter[0]} tokens, and texts of a batch are computed alike"
             raise ModelError(message, where="max_length", expected=f"at most {shorter[0]}", got=str(self._mask_length))
         self.max_length = min(max_length, self.pool.count * page_rows)
-        self._caches = {past: self._cache(self._inputs[past], size, page_rows) for past, _ in config.caches}
+        self._caches = self._empty_caches(size, {past: page_rows for past, _ in config.caches})
         self._places = np.arange(self._mask_length)
         self._steps: dict[int, _Arrays] = {}
 

@@ -436,7 +436,8 @@ class Session:
         given = {}
         for port, dims in zip(self._outputs, shapes, strict=True):
             if port.name in out:
-                given[port.name] = to_output(out[port.name], replace(port, shape=tuple(dims)), self._device, stream)
+                sized = port if port.shape == tuple(dims) else replace(port, shape=tuple(dims))
+                given[port.name] = to_output(out[port.name], sized, self._device, stream)
         return given
 
 
