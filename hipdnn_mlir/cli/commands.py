@@ -284,7 +284,7 @@ def _model_path(path: Path) -> Path:
 
 _MODEL = Argument("model", "ONNX or .pt2 file, or a folder that holds one.", ("*.onnx", "*.pt2"), _model_path)
 _MODELS = Argument("models", "Model and program files, folders of a model, and folders of such folders.", is_many=True)
-_FOLDER = Argument("model", "Folder made by onnxruntime-genai's model builder.")
+_FOLDER = Argument("model", "Folder made by onnxruntime-genai's model builder, or by Optimum.")
 commands = (
     *(Command(name, run, (_MODEL,)) for name, run in (("compile", compile_), ("explain", explain), ("verify", verify))),
     Command("quantize", quantize, (_MODEL,)),

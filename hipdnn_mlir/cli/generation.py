@@ -29,7 +29,7 @@ SIDE_BY_SIDE = 16
 
 
 def generate(given: SimpleNamespace) -> int:
-    """Generate text with a decoder that onnxruntime-genai's model builder exported. It is shown as it comes."""
+    """Generate text with a decoder that onnxruntime-genai's model builder or Optimum exported. It is shown as it comes."""
     from ..generate.folder import read_folder
     from ..generate.generator import TextGenerator
     from ..generate.model_file import ModelFile
@@ -39,7 +39,11 @@ def generate(given: SimpleNamespace) -> int:
     prompts = _prompts(given)
     tokenizer = Tokenizer(config.folder)
     tokens = [tokenizer.encode(prompt) for prompt in prompts]
-    length = min(max(map(len, tokens)) + (given.max_new_tokens or _NEW_TOKENS), config.context_length)
+    longest = max(map(len, tokens))
+    if longest == config.context_length and given.max_new_tokens is None:
+        expected = f"at most {config.context_length - 1}"
+        raise ModelError("no room for a token behind the prompt", where="--prompt", expected=expected, got=str(longest))
+    length = min(longest + (given.max_new_tokens or _NEW_TOKENS), config.context_length)
     sampling = {name: getattr(given, name) for name in ("temperature", "top_k", "top_p", "repetition_penalty", "seed")}
     if len(prompts) > SIDE_BY_SIDE and not config.grows:
         return _generate_many(given, config, prompts, tokens, length, sampling)
@@ -48,9 +52,10 @@ def generate(given: SimpleNamespace) -> int:
         with TextGenerator(given.model, program=program, max_length=length, **session_options(given)) as model:
             model.load_buckets()
             report = _Report(prompts, [len(row) for row in tokens])
+            stream = model.stream(tokens, max_new_tokens=given.max_new_tokens, **sampling)
             shown = None if given.json else Shown(prompts)
             start = time.perf_counter()
-            for token in model.stream(tokens, max_new_tokens=given.max_new_tokens, **sampling):
+            for token in stream:
                 report.add(token, time.perf_counter() - start)
                 if shown is not None:
                     shown.add(token)
@@ -86,7 +91,6 @@ def _generate_many(
 
     def use(program: Path) -> int:
         report = _Report(prompts, [len(row) for row in tokens], is_mixed=True)
-        shown = None if given.json else Shown(prompts)
         with BatchGenerator(
             given.model,
             pages=pages,
@@ -100,7 +104,12 @@ def _generate_many(
             for row, text in enumerate(tokens):
                 # Equal prompts are to have texts of their own.
                 own = sampling if given.seed is None else {**sampling, "seed": given.seed + row}
-                requests.append(model.submit(text, max_new_tokens=given.max_new_tokens, **own))
+                try:
+                    requests.append(model.submit(text, max_new_tokens=given.max_new_tokens, **own))
+                except ModelError as error:
+                    error.message += f" (prompt {row + 1})"
+                    raise
+            shown = None if given.json else Shown(prompts)
             for row, request in enumerate(requests):
                 for token in request:
                     report.add(replace(token, row=row), time.perf_counter() - start)

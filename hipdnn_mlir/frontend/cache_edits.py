@@ -15,10 +15,13 @@ from .subgraphs import reads
 ROWS_AXIS = 2
 """The axis of a cache [batch, heads, rows, features] that grows."""
 _ELEMENTWISE = frozenset(
-    {"Abs", "Add", "And", "Cast", "Clip", "Div", "Equal", "Exp", "Greater", "GreaterOrEqual", "Identity", "IsNaN", "Less", "LessOrEqual",
-     "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Relu", "Sigmoid", "Sign", "Sqrt", "Sub", "Tanh", "Where", "Xor"}
+    {"Abs", "Add", "And", "Cast", "Ceil", "Clip", "Cos", "Div", "Equal", "Erf", "Exp", "Floor", "Greater", "GreaterOrEqual", "Identity",
+     "IsNaN", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round", "Sigmoid",
+     "Sign", "Sin", "Sqrt", "Sub", "Tanh", "Where", "Xor"}
 )  # fmt: skip
 _MOVEMENTS = frozenset({"Concat", "Expand", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+_MOVES_FIRST = (_MOVEMENTS - {"Concat"}) | {"Tile"}
+"""Movements of their first operand alone."""
 _SIZES = {"Expand": (1,), "Reshape": (1,), "ConstantOfShape": (0,)}
 """Operands that are sizes: those of the buffers are right."""
 _KEEP_ZEROS = frozenset({"Cast", "Identity", "Reshape", "Expand", "Unsqueeze", "Squeeze"})
@@ -136,7 +139,8 @@ class _Follower:
         for at in numbers:
             if at in sizes:
                 continue
-            if node.op_type not in _ELEMENTWISE and not (node.op_type in _LOOKUPS and at == 1):
+            is_moved = node.op_type in _MOVES_FIRST and at == 0
+            if node.op_type not in _ELEMENTWISE and not is_moved and not (node.op_type in _LOOKUPS and at == 1):
                 raise _unknown(node)
             if not self._has_length(node.input[at]):
                 raise _unknown(node)

@@ -45,7 +45,7 @@ def paged(model: onnx.ModelProto, page_rows: int, where: str = "model") -> onnx.
             "no caches that can be paged",
             where=where,
             expected="a decoder with GroupQueryAttention, whose caches are inputs and outputs of the model",
-            hint="export it with onnxruntime-genai's model builder",
+            hint="export it with onnxruntime-genai's model builder; -e cuda has them in all precisions",
         )
     readers = [node.name for node in graph.node if not _is_cached(node) and caches & set(node.input)]
     if readers:

@@ -13,14 +13,14 @@ from hipdnn_mlir_runtime.session.source import Source
 
 from ..targets.table import TargetName
 from .batch import Batch, Counts
-from .config import read_config
 from .decoder import length_of
 from .decoder_program import open_session
+from .folder import read_folder
 from .model_file import ModelFile
 from .paged_decoder import PAGE_ROWS, PagedDecoder
 from .request import Limits, Request
-from .sampling import Sampling
-from .sequences import GenerationOptions, Prompt, check_count, encoded, stops_of
+from .sampling import GenerationOptions, Sampling
+from .sequences import Prompt, check_begun, check_count, encoded, stops_of
 from .tokenizer import TextStream, find_tokenizer
 
 
@@ -68,7 +68,10 @@ class BatchGenerator:
         rows = PAGE_ROWS if page_rows is None else page_rows
         for name, value in (("pages", pages), ("max_running", max_running), ("page_rows", rows)):
             check_count(name, value)
-        self.config = read_config(Path(folder))
+        self.config = read_folder(Path(folder))
+        if self.config.grows:
+            hint = "use TextGenerator, or export it with onnxruntime-genai's model builder and -e cuda"
+            raise ModelError("caches that grow in the model cannot be pages", where=str(folder), hint=hint)
         self._tokenizer, self._missing = find_tokenizer(self.config.folder)
         length = length_of(self.config, max_length)
         file = ModelFile(self.config)
@@ -143,9 +146,7 @@ class BatchGenerator:
         most, given = options.pop("max_new_tokens", None), options.pop("stop_tokens", None)
         sampling = Sampling.of(self.config.search, **options)  # type: ignore[misc] # those of generation are gone
         tokens = encoded(prompt, self._tokenizer, self._missing, self.config.vocab_size)
-        if not tokens:
-            hint = "begin with the model's first token"
-            raise ModelError("an empty prompt", expected="at least one token", hint=hint)
+        check_begun([tokens])
         if most is not None:
             check_count("max_new_tokens", most)
         end = len(tokens) + (1 if most is None else most)

@@ -17,7 +17,8 @@ from .decoder import Decoder, length_of
 from .decoder_program import open_session
 from .folder import read_folder
 from .model_file import ModelFile
-from .sequences import Finish, GenerationOptions, Prompt, Sequences, Token, check_count, listed
+from .sampling import GenerationOptions
+from .sequences import Finish, Prompt, Sequences, Token, check_count, listed
 from .tokenizer import Tokenizer, find_tokenizer
 
 
@@ -102,7 +103,7 @@ class TextGenerator:
         self.close()
 
     def close(self) -> None:
-        """Give the program's memory back; nothing can be generated any more."""
+        """Give the program's memory back, if nobody has `Sequences` any more; nothing can be generated any more."""
         self._session.close()
 
     @property
@@ -136,8 +137,9 @@ class TextGenerator:
             batch_size: how many texts.
 
         Raises:
-            ModelError: the program is for fewer.
+            ModelError: the program is for fewer, or the generator is closed.
         """
+        self._session.check_open()
         check_count("batch_size", batch_size)
         return Sequences(self._decoder, self._tokenizer, self._missing, int(batch_size))
 

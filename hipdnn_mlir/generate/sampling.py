@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypedDict, Unpack
@@ -33,6 +33,15 @@ class SamplingOptions(TypedDict, total=False):
     """Positive logits of tokens that are there already are divided by it, negative ones multiplied."""
 
 
+class GenerationOptions(SamplingOptions, total=False):
+    """What is generated."""
+
+    max_new_tokens: int | None
+    """Most tokens of each text. By default as many as there is room for."""
+    stop_tokens: Collection[int] | None
+    """Tokens that end a text. By default those of the folder."""
+
+
 _LARGEST = float(np.finfo(np.float64).max)
 _LARGEST_LOGIT = float(np.finfo(np.float32).max)
 _FEW = 1024
@@ -57,6 +66,10 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
+        for name in SamplingOptions.__annotations__:
+            value = getattr(self, name)
+            if isinstance(value, np.generic):  # as Python has it: comparisons of NumPy's floats round the other side
+                object.__setattr__(self, name, value.item())
         _check("temperature", self.temperature, "a number from 0", lambda x: 0 <= x <= _LARGEST)
         _check("top_k", self.top_k, "a whole number from 0", lambda x: is_whole(x) and x >= 0)
         _check("top_p", self.top_p, "a number above 0, up to 1", lambda x: 0 < x <= 1)
@@ -74,7 +87,7 @@ class Sampling:
         unknown = sorted(set(options) - set(SamplingOptions.__annotations__))
         if unknown:
             raise TypeError(
-                f"unknown option {unknown[0]!r}: expected one of {', '.join(SamplingOptions.__annotations__)}"
+                f"unknown option {unknown[0]!r}: expected one of {', '.join(GenerationOptions.__annotations__)}"
             )
         given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         sampled = [name for name in _SAMPLED if name in given]
@@ -91,6 +104,9 @@ class Sampling:
         except ModelError as error:
             error.where = f"{search.where}{error.where}"
             raise
+        if sampled and "temperature" not in given and folder.is_greedy:
+            message = f"no effect, since {search.where}temperature is 0, which takes the most likely token"
+            raise ModelError(message, where=sampled[0], hint="give a temperature above 0, too")
         return replace(folder, **given)
 
     @property
@@ -187,5 +203,5 @@ def _drawn(weights: Logits, share: float) -> int:
 
 
 def _check(name: str, value: Any, expected: str, is_valid: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not is_valid(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not is_valid(value):
         raise ModelError("bad value", where=name, expected=expected, got=repr(value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
@@ -21,15 +21,6 @@ from .tokenizer import TextStream, Tokenizer
 Prompt = str | Sequence[int]
 """A text, or its tokens."""
 Finish = Literal["stop", "length"]
-
-
-class GenerationOptions(SamplingOptions, total=False):
-    """What is generated."""
-
-    max_new_tokens: int | None
-    """Most tokens of each text. By default as many as there is room for."""
-    stop_tokens: Collection[int] | None
-    """Tokens that end a text. By default those of the folder."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +80,8 @@ class Sequences:
         """
         size = self._decoder.config.vocab_size
         given = listed(prompts)
+        if not given and len(self._tokens) == 1:
+            given = [[]]
         if len(given) != len(self._tokens):
             raise ModelError("wrong number of prompts", expected=str(len(self._tokens)), got=str(len(given)))
         new = [
@@ -129,13 +122,11 @@ class Sequences:
         """Run the decoder on what is new, and return the logits for the next token of each text, [texts, vocabulary].
 
         Raises:
-            ModelError: a text is empty.
+            ModelError: a text is empty, or the generator is closed.
             DeviceError: a call into the device library failed.
         """
-        if not all(self._tokens):
-            raise ModelError(
-                "an empty prompt", expected="at least one token", hint="begin with the model's first token"
-            )
+        self._decoder.session.check_open()
+        check_begun(self._tokens)
         return self._cached.logits(self._tokens)
 
     def stream(
@@ -154,8 +145,10 @@ class Sequences:
 
         Raises:
             ModelError: an option is out of range or has no effect, a text has no room for as many tokens, or is empty.
+            TypeError: there is no such option.
             DeviceError: a call into the device library failed.
         """
+        check_begun(self._tokens)
         sampling = Sampling.of(self._decoder.config.search, **options)
         if max_new_tokens is not None:
             check_count("max_new_tokens", max_new_tokens)
@@ -191,6 +184,13 @@ class Sequences:
                 made.append(Token(row, token, text, ("stop" if is_stop else "length") if is_last else None))
             active = [token.row for token in made if token.finish_reason is None]
             yield from made
+
+
+def check_begun(texts: Iterable[Sequence[int]]) -> None:
+    """Refuse texts without a token; raises ModelError."""
+    if not all(texts):
+        hint = "begin with the model's first token"
+        raise ModelError("an empty prompt", expected="at least one token", hint=hint)
 
 
 def check_count(name: str, value: Any) -> None:

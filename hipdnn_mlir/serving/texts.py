@@ -14,7 +14,7 @@ from hipdnn_mlir_runtime.errors import ModelError
 from ..generate import BatchGenerator, Request, Token
 from ..generate.batch import Counts
 from ..generate.paged_decoder import PAGE_ROWS
-from ..generate.sequences import GenerationOptions
+from ..generate.sampling import GenerationOptions
 from ..generate.tokenizer import Tokenizer
 from .chat_template import ChatTemplate
 from .faults import QueueFullError

@@ -240,6 +240,9 @@ def test_the_program_beside_the_model_is_used_unless_it_is_old(
         (["--prompt", "x", "--max-new-tokens", "5000"], "--max-new-tokens: no room for 5000 tokens behind 1: expected at most 1023"),
         (["--prompt", b"bad\xff".decode(errors="surrogateescape")], "a prompt that is no Unicode: expected UTF-8"),
         (["--prompt", "x" * 2000], "the prompt is too long: 2000 tokens: expected at most 1024; shorten it"),
+        (["--prompt", "x" * 1024], "--prompt: no room for a token behind the prompt: expected at most 1023, got 1024"),
+        (["--prompt", "x"] * 18 + ["--prompt", "x" * 1020, "--max-new-tokens", "9"], "behind a prompt of 1020, however long it waits (prompt 19)"),
+        (["--prompt", "x", "--prompt", ""], "an empty prompt: expected at least one token"),
         (["--prompt", "x", "--temperature", "-1"], "--temperature: bad value: expected a number from 0, got '-1'"),
         (["--prompt", "x", "--top-p", "0"], "--top-p: bad value: expected a number above 0, up to 1, got 0.0"),
         (["--prompt", "x", "--top-p", "2"], "--top-p: bad value: expected a number above 0, up to 1, got 2.0"),
@@ -249,7 +252,16 @@ def test_the_program_beside_the_model_is_used_unless_it_is_old(
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )  # fmt: skip
-def test_errors_are_one_line(run: Run, arguments: list[str], message: str) -> None:
+def test_errors_are_one_line(
+    run: Run, paged: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if len(arguments) > SIDE_BY_SIDE:
+
+        def perform(request: Request, **_: Any) -> dict[str, Any]:
+            Path(request.output or "").write_bytes(paged.read_bytes())
+            return {}
+
+        monkeypatch.setattr(commands, "perform_in_child", perform)
     status, out, err = run(*arguments)
     assert (status, out, err.count("\n")) == (2, "", 1), err
     assert err.startswith("hipdnn-mlir: error: ")

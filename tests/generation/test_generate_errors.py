@@ -208,6 +208,15 @@ def test_a_batch_of_none_is_refused(model: TextGenerator) -> None:
     assert _error(lambda: model.start(0)) == "batch_size: bad value: expected a whole number from 1, got 0"
 
 
+def test_nothing_is_put_behind_a_text(model: TextGenerator) -> None:
+    text = model.start()
+    for nothing in ([], [[]]):
+        text.append([3, 4])
+        text.append(nothing)
+        assert text.tokens == [[3, 4]]
+        text.rewind_to(0)
+
+
 def test_texts_stay_as_they_are_after_an_error(model: TextGenerator) -> None:
     sequences = model.start(2)
     sequences.append([[3, 4], [5]])
@@ -232,5 +241,8 @@ def test_texts_stay_as_they_are_after_an_error(model: TextGenerator) -> None:
 
 def test_a_closed_generator_says_so(exported: Exported, llama_program: hipdnn_mlir.Program) -> None:
     model = TextGenerator(exported("llama"), program=llama_program, max_length=32)
+    stream = model.stream([3], stop_tokens=())
+    next(stream)
     model.close()
-    assert "the session is closed" in _error(lambda: list(model.stream([3])))
+    for call in (lambda: list(model.stream([3])), lambda: next(stream), model.start):
+        assert "the session is closed" in _error(call)

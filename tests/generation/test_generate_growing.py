@@ -14,7 +14,7 @@ import pytest
 
 import hipdnn_mlir
 from generation.growing import VOCABULARY, decode, growing_model, pieces_of
-from hipdnn_mlir.generate import TextGenerator
+from hipdnn_mlir.generate import BatchGenerator, TextGenerator
 from hipdnn_mlir.generate.config import Search
 from hipdnn_mlir.generate.folder import read_folder
 from hipdnn_mlir_runtime.errors import ModelError
@@ -149,6 +149,11 @@ def test_a_model_that_counts_positions_takes_prompts_of_one_length(counted: Path
         message = "texts of different lengths in one batch: expected prompts of one length, or a model with an input position_ids, got 7, 3"
         with pytest.raises(ModelError, match=message):
             model.generate([PROMPTS[0], PROMPTS[2]], max_new_tokens=NEW)
+
+
+def test_pages_are_refused(placed: Path) -> None:
+    with pytest.raises(ModelError, match=r"caches that grow in the model cannot be pages.*use TextGenerator"):
+        BatchGenerator(placed, pages=4)
 
 
 def test_steps_of_all_lengths_are_one_specialization(generator: TextGenerator) -> None:

@@ -160,6 +160,12 @@ def test_what_is_not_said_is_as_in_the_folder(search: Search, given: dict[str, A
         ({"seed": ""}, "seed: bad value: expected a whole number from 0, got ''"),
         ({"repetition_penalty": 10**400}, "repetition_penalty: bad value: expected a number above 0, got 1000"),
         ({"repetition_penalty": 0}, "repetition_penalty: bad value: expected a number above 0, got 0"),
+        ({"temperature": np.float32("inf")}, "temperature: bad value: expected a number from 0, got inf"),
+        ({"temperature": np.complex64(1)}, "temperature: bad value: expected a number from 0, got (1+0j)"),
+        (
+            {"repetition_penalty": np.float16("inf")},
+            "repetition_penalty: bad value: expected a number above 0, got inf",
+        ),
         ({"temperature": 0, "top_p": 0.5}, "top_p: no effect, since temperature 0 takes the most likely token"),
     ],
     ids=str,
@@ -183,8 +189,24 @@ def test_a_value_of_the_folder_is_refused_where_it_counts_and_by_its_place() -> 
         Sampling.of(search, temperature=-2, repetition_penalty=1)
 
 
+@pytest.mark.parametrize("given", [{"top_k": 50}, {"seed": 1}, {"top_p": 0.9, "top_k": 3}])
+def test_drawing_from_a_folder_whose_temperature_is_0_is_refused(given: dict[str, Any]) -> None:
+    search = Search(temperature=0, where="genai_config.json: search.")
+    with pytest.raises(ModelError, match=r"no effect, since genai_config.json: search.temperature is 0, which takes"):
+        Sampling.of(search, **given)
+    assert Sampling.of(search, **given, temperature=0.5).temperature == 0.5
+    assert Sampling.of(search) == Sampling()
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_numbers_of_numpy_are_as_those_of_python(kind: Any) -> None:
+    given = {"temperature": 0.5, "top_p": 0.75, "repetition_penalty": 1.5}
+    want = Sampling(**given, top_k=5, seed=1)
+    assert Sampling(**{name: kind(value) for name, value in given.items()}, top_k=np.int32(5), seed=np.int64(1)) == want  # type: ignore[arg-type]
+
+
 def test_an_unknown_option_is_an_error() -> None:
-    with pytest.raises(TypeError, match="unknown option 'temprature': expected one of temperature, top_k"):
+    with pytest.raises(TypeError, match=r"unknown option 'temprature': expected one of .*temperature, top_k"):
         Sampling.of(Search(), temprature=0.5)  # type: ignore[call-arg]
 
 

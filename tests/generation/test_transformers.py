@@ -29,7 +29,7 @@ CASES = [
 ]
 """Model and exporter; of t5 PyTorch's newer one has no view of a transposed tensor. The other three were compiled by hand. Whisper's caches
 are those of t5, and its exporter that of the llama."""
-BUFFERED = ("llama",)
+BUFFERED = ("llama", "t5", "whisper")
 """Models that are compiled without ONNX Runtime too, for their caches are buffers below the frontend."""
 STEPS, BATCH, PROMPT, PADDED = 64, 2, 5, 2
 """The second text of the batch begins with so many tokens of padding."""

@@ -144,7 +144,7 @@ class Session:
             ModelError: The session is closed, or as for a session.
             DeviceError: As for a session.
         """
-        self._check_open()
+        self.check_open()
         return Session(self, **cast("SessionOptions", {**self._options, **options}))
 
     def get_inputs(self) -> list[Port]:
@@ -182,7 +182,12 @@ class Session:
         """Per step: name and kind; an execution has executable, summary, engine and more of its plan, a launch kernel, function."""
         return self._latest.steps()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuse a session that is closed: what it has bound may still run.
+
+        Raises:
+            ModelError: It is closed.
+        """
         if self._is_closed:
             raise ModelError("the session is closed", hint="load the program again")
 
@@ -193,7 +198,7 @@ class Session:
 
     @property
     def _latest(self) -> _runtime.Session:
-        self._check_open()
+        self.check_open()
         return self._loaded.latest
 
     def prewarm(self, sizes: Iterable[Mapping[str, int]] | None = None) -> None:
@@ -208,7 +213,7 @@ class Session:
                 or there are more combinations than the session keeps.
             DeviceError: As for the session.
         """
-        self._check_open()
+        self.check_open()
         self._loaded.prewarm(sizes)
 
     def _session_for(
@@ -282,7 +287,7 @@ class Session:
         """
         if self.growing is not None and self.growing.are_of_model(feeds):
             names = [self._outputs[index].name for index in self._select(output_names)]
-            self._check_open()
+            self.check_open()
             return self.growing.run(names, feeds, out or {}, self.run, self._load_step)
         wanted = self._select([port.name for port in self.outputs] if output_names is None else output_names)
         if self._counted is not None:
@@ -327,7 +332,7 @@ class Session:
         Raises:
             ModelError: The session is closed.
         """
-        self._check_open()
+        self.check_open()
         if self._workers is None:
             self._workers = ThreadPoolExecutor(thread_name_prefix="hipdnn-mlir")
         return self._workers.submit(self.run, output_names, feeds, out=out)
@@ -423,7 +428,7 @@ class Session:
 
     def _check_names(self, feeds: object) -> None:
         """Refuse names that are not those of the program's inputs, and a session that is closed."""
-        self._check_open()
+        self.check_open()
         check_names(feeds, self.program_inputs)
 
     def _import_outputs(
