@@ -241,7 +241,7 @@ def test_the_program_beside_the_model_is_used_unless_it_is_old(
         (["--prompt", b"bad\xff".decode(errors="surrogateescape")], "a prompt that is no Unicode: expected UTF-8"),
         (["--prompt", "x" * 2000], "the prompt is too long: 2000 tokens: expected at most 1024; shorten it"),
         (["--prompt", "x" * 1024], "--prompt: no room for a token behind the prompt: expected at most 1023, got 1024"),
-        (["--prompt", "x"] * 18 + ["--prompt", "x" * 1020, "--max-new-tokens", "9"], "behind a prompt of 1020, however long it waits (prompt 19)"),
+        (["--prompt", "x"] * 18 + ["--prompt", "x" * 1020, "--max-new-tokens", "9"], "however long it waits (prompt 19)"),
         (["--prompt", "x", "--prompt", ""], "an empty prompt: expected at least one token"),
         (["--prompt", "x", "--temperature", "-1"], "--temperature: bad value: expected a number from 0, got '-1'"),
         (["--prompt", "x", "--top-p", "0"], "--top-p: bad value: expected a number above 0, up to 1, got 0.0"),
