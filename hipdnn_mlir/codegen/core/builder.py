@@ -206,7 +206,15 @@ class KernelBuilder:
 
     def cluster_barrier(self) -> None:
         """Wait for all threads of the cluster, which then see what each wrote to global memory; all come here. For NVIDIA's GPUs."""
+        self.cluster_arrive()
+        self.cluster_await()
+
+    def cluster_arrive(self) -> None:
+        """Tell the cluster that this thread is here; all come here, and to `cluster_await` before the next one."""
         self._effect("llvm.nvvm.barrier.cluster.arrive")
+
+    def cluster_await(self) -> None:
+        """Wait until all threads of the cluster have arrived."""
         self._effect("llvm.nvvm.barrier.cluster.wait")
 
     def await_kernel(self) -> None:
@@ -387,7 +395,7 @@ class KernelBuilder:
         return self.address(base, offset_bytes, self.i8)
 
     def shared_of(self, base: Value, number: int) -> Value:
-        """What a pointer into shared memory is in a block of the cluster; its blocks have met since they wrote there. For NVIDIA's GPUs."""
+        """What a pointer into shared memory is in a block of the cluster, which has begun and has not ended. For NVIDIA's GPUs."""
         kind = ir.Type.parse(f"!llvm.ptr<{_CLUSTER_SHARED}>")
         return self._call("llvm.nvvm.mapa.shared.cluster", base, self.constant(number, self.i32), result=kind)
 

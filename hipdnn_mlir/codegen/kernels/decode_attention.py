@@ -82,7 +82,7 @@ def decode_attention_launch(operands: Sequence[Operand], attributes: Any, archit
     writer = _Writer(named, attributes, lanes, group, together, parts, architecture.wave_size)
     read_early = [keys, values, *([table] if table else [])]
     writer.early = architecture.waits_in_kernels and all(operand.is_settled for operand in read_early)
-    lines = (_THREADS // architecture.wave_size + (parts > 1)) * together
+    lines = (_THREADS // architecture.wave_size + (parts if parts > 1 else 0)) * together
     wide = is_wide(operands, blocks * parts * _THREADS)
     return Launch(writer.write, blocks * parts, _THREADS, 4 * lines * writer.line, wide, cluster=parts)
 
@@ -134,6 +134,8 @@ class _Writer:
         """Write it."""
         o = self.o
         self.b, self.softmax = b, RunningSoftmax(b)
+        if self.parts > 1:
+            b.cluster_arrive()  # `_join` waits, when all have long begun
         listed = [o.q, o.k, o.v, *o.caches, o.start, o.keys, o.cos, o.sin, o.table, o.bias, o.y, *o.updated]
         self.bases = {
             id(operand): b.arguments[place]
@@ -436,14 +438,15 @@ class _Writer:
             with b.when(finishes):
                 self._finish(first, of_waves())
             return
-        is_first = b.same("arith.andi", finishes, self._is_first_part())
+        each = self.together * self.line
+        b.cluster_await()  # the first block has begun: others may write into its memory
         with b.when(finishes):
-            self._keep(base, b.add(b.mul(self.slot, self.line), of_block), of_waves())
+            place = b.add(b.mul(self.slot, self.line), b.mul(self.number, each), of_block)
+            self._keep(b.shared_of(base, 0), place, of_waves())
         b.cluster_barrier()
-        with b.when(is_first):
-            others = [self._kept(b.shared_of(base, part), of_block) for part in range(self.parts)]
-            self._finish(first, self.softmax.joined(others))
-        b.cluster_barrier()  # until they have been read, blocks keep what they have
+        with b.when(b.same("arith.andi", finishes, self._is_first_part())):
+            parts = [self._kept(base, of_block + part * each) for part in range(self.parts)]
+            self._finish(first, self.softmax.joined(parts))
 
     def _keep(self, base: Value, start: Value, sums: Sums) -> None:
         """Write what is known of a head from `start` on."""
