@@ -123,6 +123,9 @@ class DecoderProgram:
         Args:
             rows: of each.
             lengths: by the name of the input.
+
+        Raises:
+            ModelError: there is no memory for them, or their sizes are open.
         """
         alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
         for name, length in lengths.items():
@@ -137,7 +140,14 @@ class DecoderProgram:
             port = self._inputs[names[0]]
             count = len(names) if prod(sizes) * port.numpy_dtype.itemsize % _ALIGNMENT == 0 else 1
             for first in range(0, len(names), count):
-                block = zeros((count, *sizes), port, self.session.device)
+                try:
+                    block = zeros((count, *sizes), port, self.session.device)
+                except MemoryError as error:
+                    size = len(lengths) * prod(sizes) * port.numpy_dtype.itemsize
+                    hint = "ask for fewer tokens, texts or pages"
+                    raise ModelError(
+                        f"no memory for caches of {size} bytes", where=str(self.config.folder), hint=hint
+                    ) from error
                 made.update(zip(names[first : first + count], block, strict=True))
         return made
 

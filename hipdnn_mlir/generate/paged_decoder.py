@@ -84,6 +84,7 @@ class PagedDecoder(DecoderProgram):
         if pages is not None and (pages < 1 or size != pages + 1):
             expected = "a whole number from 1" if pages < 1 else f"{size - 1}, as the program was compiled for"
             raise ModelError("bad value", where="pages", expected=expected, got=str(pages))
+        self._caches = self._empty_caches(size, {past: page_rows for past, _ in config.caches})
         self.pool = PagePool(size - 1, page_rows)
         self._table_length = self._size(self._inputs[PAGE_TABLE].shape[1], self.pool.needed(max_length))
         self._mask_length = self._size(self._mask.shape[1], max_length)
@@ -98,7 +99,6 @@ class PagedDecoder(DecoderProgram):
             message = f"the model computes otherwise for texts beyond {shorter[0]} tokens, and texts of a batch are computed alike"
             raise ModelError(message, where="max_length", expected=f"at most {shorter[0]}", got=str(self._mask_length))
         self.max_length = min(max_length, self.pool.count * page_rows)
-        self._caches = self._empty_caches(size, {past: page_rows for past, _ in config.caches})
         self._places = np.arange(self._mask_length)
         self._steps: dict[int, _Arrays] = {}
 

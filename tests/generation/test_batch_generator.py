@@ -433,6 +433,14 @@ def test_bad_sizes_are_refused(name: str, exported: Exported) -> None:
         BatchGenerator(exported("llama"), **{"pages": 4, name: 0})
 
 
+def test_more_pages_than_memory_are_refused(exported: Exported) -> None:
+    program = hipdnn_mlir.compile(
+        exported("llama") / "model.onnx", page_rows=32, last_valid={"logits": "attention_mask"}
+    )
+    with pytest.raises(ModelError, match=r"no memory for caches of \d+ bytes; ask for fewer tokens, texts or pages"):
+        BatchGenerator(exported("llama"), program=program, pages=10**12)
+
+
 def test_pages_of_another_size_than_the_programs_are_refused(made: Callable[..., BatchGenerator]) -> None:
     with pytest.raises(
         ModelError, match=f"page_rows: bad value: expected {PAGE_ROWS}, as the program was compiled for"

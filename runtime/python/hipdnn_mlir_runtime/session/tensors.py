@@ -18,12 +18,17 @@ _TORCH_DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
 def zeros(dims: Sequence[int], port: Port, device: _runtime.Device) -> Any:
-    """Return an array of zeros with a port's type."""
+    """Return an array of zeros with a port's type; raises MemoryError."""
     if not _has_torch(device):
         return np.zeros(tuple(dims), port.numpy_dtype)
     import torch
 
-    made = torch.zeros(tuple(dims), dtype=getattr(torch, _TORCH_DTYPES[port.dtype]), device=f"cuda:{device.ordinal}")
+    try:
+        made = torch.zeros(
+            tuple(dims), dtype=getattr(torch, _TORCH_DTYPES[port.dtype]), device=f"cuda:{device.ordinal}"
+        )
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error
     torch.cuda.synchronize(device.ordinal)  # runs are on another stream
     return made
 
