@@ -61,7 +61,6 @@ class DecoderConfig:
         model: its ONNX file.
         context_length: tokens that the model was made for.
         vocab_size: number of tokens that there are.
-        head_size: of keys and values.
         stop_tokens: tokens that end a text.
         input_ids: name of the input of tokens.
         attention_mask: name of the input that says which tokens are valid.
@@ -76,7 +75,6 @@ class DecoderConfig:
     model: Path
     context_length: int
     vocab_size: int
-    head_size: int
     stop_tokens: frozenset[int]
     input_ids: str
     attention_mask: str
@@ -125,7 +123,6 @@ def read_config(folder: Path) -> DecoderConfig:
         file,
         context_length=model.positive("context_length"),
         vocab_size=model.positive("vocab_size"),
-        head_size=decoder.positive("head_size"),
         stop_tokens=frozenset(model.numbers("eos_token_id")),
         input_ids=inputs.get("input_ids", "a text"),
         attention_mask=inputs.get("attention_mask", "a text"),

@@ -55,7 +55,6 @@ def read_exported(folder: Path) -> DecoderConfig:
         model,
         context_length=_context(config),
         vocab_size=config.positive("vocab_size"),
-        head_size=inputs[caches[0][0]].type.tensor_type.shape.dim[-1].dim_value,
         stop_tokens=frozenset((generation if _EOS in generation else config).numbers(_EOS)),
         input_ids=_IDS,
         attention_mask=_MASK,

@@ -121,7 +121,7 @@ class ModelFile:
         shapes = dict(batch)
         (buckets if masks else shapes).update(self._named(config.attention_mask, 1, [*masks, max_length]))
         for past, _ in config.caches:
-            shapes |= self._named(past, 2, [max_length]) | self._named(past, 3, [config.head_size])
+            shapes |= self._named(past, 2, [max_length])
         return {name: sizes[0] for name, sizes in shapes.items()}, buckets
 
     def paged_sizes(

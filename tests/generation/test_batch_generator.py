@@ -324,7 +324,7 @@ def test_programs_of_fixed_sizes_give_the_same(exported: Exported, alone: Alone)
 def test_programs_for_a_gpu_have_a_size_of_batch_for_a_prompt_and_for_steps(exported: Exported) -> None:
     file = ModelFile(read_config(exported("llama")))
     shapes, buckets = file.paged_sizes("sm_90", 16, 100, 40, 32)
-    assert shapes == {"total_sequence_length": 100, "kv_cache_dim": 32, "pages": 41, "sequence_pages": 4}
+    assert shapes == {"total_sequence_length": 100, "pages": 41, "sequence_pages": 4}
     assert buckets == {"sequence_length": [1, 16, 64], "batch_size": [1, 8, 16]}
     assert file.paged_sizes("host", 16, 100, 40, 32) == ({}, {})
 

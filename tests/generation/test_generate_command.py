@@ -192,7 +192,6 @@ def test_sizes_are_open_on_the_cpu_and_numbers_for_a_gpu(run: Run, requests: lis
         "batch_size": 2,
         "past_sequence_length": length,
         "total_sequence_length": length,
-        "kv_cache_dim": 32,
     }
     assert requests[1][0].buckets == {"sequence_length": [1, 16, 64]}
 
