@@ -118,7 +118,6 @@ def texts_of(
         Path("model.onnx"),
         context_length=64,
         vocab_size=dims["logits"][2].dim_value,
-        head_size=HEAD,
         stop_tokens=frozenset(),
         input_ids="input_ids",
         attention_mask="attention_mask",
