@@ -114,7 +114,7 @@ class SharedRows:
         self._lengths[: len(ends)] = ends
         np.less(self._places, self._lengths[:, None], out=self._mask, casting="unsafe")
         starts = np.maximum(self._lengths - size, 0)
-        np.add(starts[:, None], self._places[:size], out=window.positions)
+        np.add(starts[:, None], np.arange(size), out=window.positions)  # a run may have more tokens than the mask
         for row, (tokens, end) in enumerate(zip(texts, ends, strict=True)):
             taken = tokens[starts[row] : end]
             window.tokens[row, : len(taken)] = taken
